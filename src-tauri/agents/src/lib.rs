@@ -1,0 +1,1 @@
+//! Agent images and the agent loop: ordinary programs of the kernel.

@@ -1,0 +1,1 @@
+//! LLM cores behind the kernel's LlmCore trait.

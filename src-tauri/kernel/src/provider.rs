@@ -1,0 +1,379 @@
+//! What the kernel needs from the world, as traits that other rooms implement.
+//!
+//! A provider only executes: it decides nothing about rights, approvals or order. The kernel has
+//! checked the capability and holds the approval before it calls [`Files::apply`].
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::SysError;
+
+/// SHA-256 of some bytes, as 64 lower-case hexadecimal digits.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct Digest(pub String);
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+}
+
+/// A regular file or folder inside a workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileStat {
+    /// Path within the workspace, `/`-separated.
+    pub path: String,
+    /// File or folder.
+    pub kind: FileKind,
+    /// Bytes of a file; 0 for a folder.
+    pub bytes: u64,
+    /// Modification time, Unix milliseconds.
+    pub modified_ms: u64,
+    /// Unix permission bits.
+    pub mode: u32,
+}
+
+/// One entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Entry {
+    /// Name within its folder (lossy where it is not UTF-8).
+    pub name: String,
+    /// File or folder; absent for links, devices, sockets, which cannot be opened.
+    pub kind: Option<FileKind>,
+    /// Bytes of a file.
+    pub bytes: u64,
+}
+
+/// A folder's entries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Listing {
+    /// Path within the workspace; empty for its root.
+    pub path: String,
+    /// Sorted by name.
+    pub entries: Vec<Entry>,
+    /// Entries left out because the limit was reached.
+    pub left_out: u64,
+}
+
+/// Bytes of a file, or of a part of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileBytes {
+    /// The bytes, at most the limit asked for.
+    pub bytes: Vec<u8>,
+    /// Bytes of the whole file.
+    pub total: u64,
+    /// SHA-256 of the whole file where all of it was read, else absent.
+    pub sha256: Option<Digest>,
+}
+
+/// A change to a workspace that a process wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Write these bytes; parents are made.
+    Write {
+        /// Path within the workspace.
+        path: String,
+        /// The whole new content.
+        bytes: Arc<Vec<u8>>,
+    },
+    /// Make a folder; parents are made.
+    Mkdir {
+        /// Path within the workspace.
+        path: String,
+    },
+    /// Move a file or folder.
+    Move {
+        /// From, within the workspace.
+        from: String,
+        /// To, within the workspace.
+        to: String,
+    },
+    /// Delete a file or an empty folder.
+    Delete {
+        /// Path within the workspace.
+        path: String,
+    },
+    /// Put back an earlier version (for undo), with its permission bits.
+    Restore {
+        /// Path within the workspace.
+        path: String,
+        /// The version's content.
+        sha256: Digest,
+        /// Its permission bits.
+        mode: u32,
+    },
+}
+
+/// State of a path, exact enough to tell whether it changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum PathState {
+    /// Nothing is there.
+    Absent,
+    /// A regular file.
+    File {
+        /// SHA-256 of its bytes.
+        sha256: Digest,
+        /// Its size.
+        bytes: u64,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A folder.
+    Folder {
+        /// Its permission bits.
+        mode: u32,
+    },
+}
+
+impl PathState {
+    /// Size where it is a file.
+    pub fn bytes(&self) -> Option<u64> {
+        match self {
+            PathState::File { bytes, .. } => Some(*bytes),
+            _ => None,
+        }
+    }
+}
+
+/// What a [`Change`] would do, looked at now. An approval is bound to all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Absolute path, links in the workspace's own path resolved.
+    pub absolute: String,
+    /// Path within the workspace, normalised.
+    pub path: String,
+    /// What is there now.
+    pub before: PathState,
+    /// What would be there afterwards.
+    pub after: PathState,
+    /// For a move: where it goes.
+    pub target: Option<Target>,
+    /// Folders that would be made first, outermost first, within the workspace.
+    pub makes: Vec<String>,
+}
+
+/// The target of a move.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// Absolute path.
+    pub absolute: String,
+    /// Path within the workspace, normalised.
+    pub path: String,
+    /// What is there now.
+    pub before: PathState,
+}
+
+/// A person's files, opened beneath a workspace only, with old bytes kept by content.
+///
+/// Every path argument is untrusted and relative to the workspace. Calls block; the kernel runs
+/// them off its own threads.
+pub trait Files: Send + Sync {
+    /// Checks that a workspace is there and readable; its absolute path with links resolved.
+    fn workspace(&self, root: &Path) -> Result<std::path::PathBuf, SysError>;
+    /// Looks at one path.
+    fn stat(&self, root: &Path, path: &str) -> Result<FileStat, SysError>;
+    /// Reads at most `limit` bytes from `offset`.
+    fn read(&self, root: &Path, path: &str, offset: u64, limit: u64) -> Result<FileBytes, SysError>;
+    /// Lists a folder, at most `limit` entries.
+    fn list(&self, root: &Path, path: &str, limit: usize) -> Result<Listing, SysError>;
+    /// What a change would do, and the bytes there now put into the version store (for a write,
+    /// delete or replacing move), so that they are safe before anything happens.
+    fn plan(&self, root: &Path, change: &Change) -> Result<Plan, SysError>;
+    /// Carries out a change if the paths still stand as `plan` says ([`crate::Code::Conflict`]
+    /// otherwise): whole or not at all, durable when it returns.
+    fn apply(&self, root: &Path, change: &Change, plan: &Plan) -> Result<(), SysError>;
+    /// Bytes of a kept version, at most `limit`.
+    fn version(&self, sha256: &Digest, limit: u64) -> Result<Vec<u8>, SysError>;
+}
+
+/// Who says a message of a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Instructions.
+    System,
+    /// The person, or data on their behalf.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Message {
+    /// Who says it.
+    pub role: Role,
+    /// What is said.
+    pub content: String,
+}
+
+/// The form that generated text must have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "form", rename_all = "snake_case")]
+pub enum Constraint {
+    /// JSON under a schema.
+    JsonSchema {
+        /// The schema.
+        schema: serde_json::Value,
+    },
+    /// Text that matches a regular expression as a whole.
+    Regex {
+        /// The expression.
+        pattern: String,
+    },
+    /// Text of a grammar in Lark's notation.
+    Lark {
+        /// The grammar.
+        grammar: String,
+    },
+}
+
+/// How tokens are chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sampling {
+    /// 0 is greedy.
+    pub temperature: f32,
+    /// Share of probability kept, (0, 1].
+    pub top_p: f32,
+    /// Seed of the generator.
+    pub seed: u64,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self { temperature: 0.0, top_p: 1.0, seed: 0 }
+    }
+}
+
+/// A request to a core.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChatRequest {
+    /// The conversation so far.
+    pub messages: Vec<Message>,
+    /// Text the assistant's turn begins with, already said.
+    #[serde(default)]
+    pub prefix: String,
+    /// Tokens to generate at most.
+    pub max_tokens: u32,
+    /// How tokens are chosen.
+    #[serde(default)]
+    pub sampling: Sampling,
+    /// Texts that end the generation and are not part of it.
+    #[serde(default)]
+    pub stop: Vec<String>,
+    /// The form the text must have.
+    #[serde(default)]
+    pub constraint: Option<Constraint>,
+}
+
+/// Why a generation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// The model ended its turn, a stop text came, or the constraint was complete.
+    Stop,
+    /// The limit of tokens was reached.
+    Length,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// What a core generated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChatReply {
+    /// The text, without the prefix.
+    pub text: String,
+    /// Why it ended.
+    pub finish: Finish,
+    /// Tokens of the prompt.
+    pub prompt_tokens: u32,
+    /// Tokens of the prompt that were still in the core's cache.
+    pub cached_tokens: u32,
+    /// Tokens generated.
+    pub tokens: u32,
+}
+
+/// What a core is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoreInfo {
+    /// Name of the model.
+    pub model: String,
+    /// Tokens of context.
+    pub context: u32,
+    /// Whether it runs on this machine.
+    pub local: bool,
+}
+
+/// Asks running work to stop. Cheap to clone; once set it stays set.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Asks for the stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether the stop was asked for.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Called with each piece of generated text as it comes.
+pub type TokenSink = Box<dyn Fn(&str) + Send + Sync>;
+
+/// A language model that answers.
+#[async_trait]
+pub trait LlmCore: Send + Sync {
+    /// What it is, without loading it.
+    fn info(&self) -> CoreInfo;
+    /// Generates the assistant's turn. Returns within 100 ms of a cancel.
+    async fn chat(
+        &self,
+        request: ChatRequest,
+        sink: TokenSink,
+        cancel: Cancel,
+    ) -> Result<ChatReply, SysError>;
+    /// Log-likelihood (nats, summed over tokens) of each choice as the assistant's turn after
+    /// `messages` and `prefix`, in order.
+    async fn score(
+        &self,
+        messages: Vec<Message>,
+        prefix: String,
+        choices: Vec<String>,
+        cancel: Cancel,
+    ) -> Result<Vec<f64>, SysError>;
+    /// Tokens that `text` takes by this core's own tokenizer.
+    async fn count_tokens(&self, text: String) -> Result<u32, SysError>;
+}
+
+/// Time, so that tests can set it.
+#[async_trait]
+pub trait Clock: Send + Sync {
+    /// Unix time in milliseconds.
+    fn now_ms(&self) -> u64;
+    /// Milliseconds of a clock that never goes back (since an arbitrary start).
+    fn monotonic_ms(&self) -> u64;
+    /// Waits that long.
+    async fn sleep_ms(&self, ms: u64);
+}

@@ -1,0 +1,380 @@
+//! The system calls: one typed definition each, which drives the Rust call, the JSON schema and
+//! the call by name.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::SysError;
+use crate::process::{Pid, ProcessInfo, Signal};
+use crate::provider::{ChatReply, ChatRequest, FileStat, Listing, Message};
+
+/// The module whose queue a call waits in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Module {
+    /// Cores.
+    Llm,
+    /// Files.
+    Fs,
+    /// The person.
+    Human,
+    /// Processes.
+    Process,
+    /// Time.
+    Clock,
+}
+
+/// What a call does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Looks only.
+    Read,
+    /// Changes the kernel's own state only.
+    Internal,
+    /// Changes a person's files; asks unless a right allows it.
+    Irreversible,
+}
+
+/// One system call: its arguments are the type's fields.
+pub trait Syscall: Serialize + DeserializeOwned + JsonSchema + Clone + Send + Sync + 'static {
+    /// What it gives back.
+    type Output: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+    /// Its name, `module.verb`.
+    const NAME: &'static str;
+    /// The module whose queue it waits in.
+    const MODULE: Module;
+    /// What it does to the world.
+    const EFFECT: Effect;
+    /// One sentence for people and models.
+    const DOC: &'static str;
+    /// What this call is about, in a few words, for a step's title. Untrusted; escaped by whoever
+    /// shows it.
+    fn title(&self) -> Cow<'static, str>;
+}
+
+macro_rules! syscalls {
+    ($($(#[$doc:meta])* $ty:ident => $out:ty, $name:literal, $module:ident, $effect:ident, $help:literal, |$it:ident| $title:expr;)*) => {
+        $(
+            impl Syscall for $ty {
+                type Output = $out;
+                const NAME: &'static str = $name;
+                const MODULE: Module = Module::$module;
+                const EFFECT: Effect = Effect::$effect;
+                const DOC: &'static str = $help;
+                fn title(&self) -> Cow<'static, str> {
+                    let $it = self;
+                    $title.into()
+                }
+            }
+        )*
+
+        /// Every system call, in a fixed order.
+        pub fn catalogue() -> Vec<SyscallInfo> {
+            vec![$(SyscallInfo {
+                name: $name,
+                module: Module::$module,
+                effect: Effect::$effect,
+                doc: $help,
+                input: schemars::schema_for!($ty).into(),
+                output: schemars::schema_for!($out).into(),
+            }),*]
+        }
+
+        /// Calls a system call by name with JSON arguments.
+        pub(crate) async fn call_by_name(
+            sys: &crate::Sys,
+            name: &str,
+            args: serde_json::Value,
+        ) -> Result<serde_json::Value, SysError> {
+            match name {
+                $($name => {
+                    let call: $ty = serde_json::from_value(args).map_err(|e| {
+                        SysError::new(crate::Code::Invalid, format!("arguments of `{name}` do not fit: {e}"))
+                            .hint("send arguments of the call's JSON schema")
+                    })?;
+                    let output = sys.call(call).await?;
+                    serde_json::to_value(output).map_err(|e| SysError::new(crate::Code::Internal, e.to_string()))
+                })*
+                _ => Err(SysError::new(crate::Code::NotFound, format!("there is no system call `{name}`"))
+                    .hint("use a name from the catalogue of system calls")),
+            }
+        }
+    };
+}
+
+/// Description of a system call.
+#[derive(Debug, Clone, Serialize)]
+pub struct SyscallInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// Its module.
+    pub module: Module,
+    /// What it does to the world.
+    pub effect: Effect,
+    /// One sentence.
+    pub doc: &'static str,
+    /// JSON schema of its arguments.
+    pub input: serde_json::Value,
+    /// JSON schema of its result.
+    pub output: serde_json::Value,
+}
+
+syscalls! {
+    LlmChat => ChatReply, "llm.chat", Llm, Read, "generates the assistant's turn of a conversation", |c| c.purpose.clone();
+    LlmScore => Vec<f64>, "llm.score", Llm, Read, "weighs given answers by their likelihood", |c| c.purpose.clone();
+    FsRead => FileText, "fs.read", Fs, Read, "reads a text file of the workspace", |c| format!("read {}", c.path);
+    FsList => Listing, "fs.list", Fs, Read, "lists a folder of the workspace", |c| format!("list {}", shown_folder(&c.path));
+    FsStat => FileStat, "fs.stat", Fs, Read, "looks at a path of the workspace", |c| format!("look at {}", shown_folder(&c.path));
+    FsWrite => Written, "fs.write", Fs, Irreversible, "writes a whole text file, making it where it is not there", |c| format!("write {}", c.path);
+    FsMkdir => Changed, "fs.mkdir", Fs, Irreversible, "makes a folder", |c| format!("make folder {}", c.path);
+    FsMove => Changed, "fs.move", Fs, Irreversible, "moves or renames a file or folder", |c| format!("move {} to {}", c.from, c.to);
+    FsDelete => Changed, "fs.delete", Fs, Irreversible, "deletes a file or an empty folder", |c| format!("delete {}", c.path);
+    FsUndo => Undone, "fs.undo", Fs, Irreversible, "puts back the files that a run changed", |c| match c.run { Some(run) => format!("undo run {run}"), None => "undo the last run".to_owned() };
+    HumanAsk => String, "human.ask", Human, Internal, "asks the person and waits for the answer", |c| format!("ask: {}", c.text);
+    HumanTell => (), "human.tell", Human, Internal, "tells the person something", |c| format!("tell: {}", c.text);
+    HumanApprove => bool, "human.approve", Human, Internal, "asks the person for a yes to a step described in words", |c| format!("ask for a yes: {}", c.title);
+    ProcessSpawn => Pid, "process.spawn", Process, Internal, "starts a child with a goal of its own", |c| format!("start {}: {}", c.image, c.goal);
+    ProcessWait => Exit, "process.wait", Process, Internal, "waits until a child has ended", |c| format!("wait for process {}", c.pid);
+    ProcessExit => (), "process.exit", Process, Internal, "ends the calling process with its answer", |_c| "answer";
+    ProcessList => Vec<ProcessInfo>, "process.list", Process, Read, "lists the processes of this run", |_c| "list processes";
+    ProcessSignal => (), "process.signal", Process, Internal, "sends a signal to a child", |c| format!("signal process {}", c.pid);
+    ClockNow => u64, "clock.now", Clock, Read, "Unix time in milliseconds", |_c| "look at the clock";
+    ClockSleep => (), "clock.sleep", Clock, Internal, "waits a number of milliseconds", |c| format!("wait {} ms", c.ms);
+}
+
+fn shown_folder(path: &str) -> &str {
+    if path.is_empty() || path == "." { "the workspace" } else { path }
+}
+
+/// Arguments of `llm.chat`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LlmChat {
+    /// The request to the core.
+    pub request: ChatRequest,
+    /// Whether the person sees the text as it comes (it is part of the answer).
+    #[serde(default)]
+    pub visible: bool,
+    /// What it is for, in a few words.
+    #[serde(default)]
+    pub purpose: String,
+}
+
+/// Arguments of `llm.score`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LlmScore {
+    /// The conversation so far.
+    pub messages: Vec<Message>,
+    /// Text the assistant's turn begins with.
+    #[serde(default)]
+    pub prefix: String,
+    /// The answers to weigh (1 to 64).
+    pub choices: Vec<String>,
+    /// What it is for, in a few words.
+    #[serde(default)]
+    pub purpose: String,
+}
+
+/// Arguments of `fs.read`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FsRead {
+    /// Path within the workspace.
+    pub path: String,
+    /// Bytes at most (1 to 1 MiB; 256 KiB where absent).
+    #[serde(default)]
+    pub limit: Option<u64>,
+}
+
+/// A text file's content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileText {
+    /// The text, at most the limit asked for. Invalid UTF-8 is refused, not replaced.
+    pub text: String,
+    /// Bytes of the whole file.
+    pub total: u64,
+    /// Whether the text is only the file's beginning.
+    pub cut: bool,
+    /// SHA-256 of the whole file, where all of it was read.
+    pub sha256: Option<String>,
+}
+
+/// Arguments of `fs.list`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FsList {
+    /// Folder within the workspace; empty for its root.
+    #[serde(default)]
+    pub path: String,
+    /// Entries at most (1 to 10,000; 1,000 where absent).
+    #[serde(default)]
+    pub limit: Option<u32>,
+}
+
+/// Arguments of `fs.stat`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FsStat {
+    /// Path within the workspace.
+    pub path: String,
+}
+
+/// Arguments of `fs.write`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FsWrite {
+    /// Path within the workspace.
+    pub path: String,
+    /// The whole new text.
+    pub text: String,
+    /// SHA-256 of the version this text was made from; the write is a conflict where the file has
+    /// changed since. Absent: no version is expected.
+    #[serde(default)]
+    pub base: Option<String>,
+}
+
+/// What `fs.write` did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Written {
+    /// Path within the workspace, normalised.
+    pub path: String,
+    /// Bytes written.
+    pub bytes: u64,
+    /// SHA-256 of what is there now.
+    pub sha256: String,
+    /// Whether a file was there before.
+    pub overwritten: bool,
+}
+
+/// Arguments of `fs.mkdir`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FsMkdir {
+    /// Path within the workspace.
+    pub path: String,
+}
+
+/// Arguments of `fs.move`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FsMove {
+    /// From, within the workspace.
+    pub from: String,
+    /// To, within the workspace.
+    pub to: String,
+}
+
+/// Arguments of `fs.delete`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FsDelete {
+    /// Path within the workspace.
+    pub path: String,
+}
+
+/// What a change changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Changed {
+    /// Path within the workspace, normalised.
+    pub path: String,
+}
+
+/// Arguments of `fs.undo`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FsUndo {
+    /// The run; the latest one in this workspace that changed files, where absent.
+    #[serde(default)]
+    pub run: Option<u64>,
+}
+
+/// What `fs.undo` did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Undone {
+    /// The run that was undone.
+    pub run: u64,
+    /// Paths put back, within the workspace.
+    pub restored: Vec<String>,
+    /// Paths left as they are because they changed since, with why.
+    pub kept: Vec<String>,
+}
+
+/// Arguments of `human.ask`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HumanAsk {
+    /// The question.
+    pub text: String,
+    /// Answers offered; free text where empty.
+    #[serde(default)]
+    pub choices: Vec<String>,
+}
+
+/// Arguments of `human.tell`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HumanTell {
+    /// The message.
+    pub text: String,
+}
+
+/// Arguments of `human.approve`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HumanApprove {
+    /// The question in a few words.
+    pub title: String,
+    /// What a yes means.
+    pub text: String,
+}
+
+/// Arguments of `process.spawn`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessSpawn {
+    /// The image to start from.
+    pub image: String,
+    /// The child's goal.
+    pub goal: String,
+}
+
+/// Arguments of `process.wait`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessWait {
+    /// The child.
+    pub pid: Pid,
+}
+
+/// How a process ended, and its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Exit {
+    /// Whether it did what was asked.
+    pub ok: bool,
+    /// The answer for the person or the parent.
+    pub answer: String,
+    /// What went wrong, where it did not.
+    #[serde(default)]
+    pub error: Option<SysError>,
+}
+
+/// Arguments of `process.exit`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessExit {
+    /// How it ends.
+    pub exit: Exit,
+}
+
+/// Arguments of `process.list`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessList {}
+
+/// Arguments of `process.signal`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessSignal {
+    /// The process.
+    pub pid: Pid,
+    /// The signal.
+    pub signal: Signal,
+}
+
+/// Arguments of `clock.now`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockNow {}
+
+/// Arguments of `clock.sleep`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockSleep {
+    /// Milliseconds (at most one year).
+    pub ms: u64,
+}

@@ -1,0 +1,4 @@
+//! Build script of the desktop shell.
+fn main() {
+    tauri_build::build();
+}

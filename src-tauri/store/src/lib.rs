@@ -1,0 +1,1 @@
+//! A person's files: confined access, versions by content hash.
