@@ -13,7 +13,9 @@ export type Inline =
   | { kind: "text"; text: string }
   | { kind: "code"; text: string }
   | { kind: "break" }
-  | { kind: "strong" | "emphasis" | "struck"; inlines: Inline[] }
+  | { kind: "strong"; inlines: Inline[] }
+  | { kind: "emphasis"; inlines: Inline[] }
+  | { kind: "struck"; inlines: Inline[] }
   | { kind: "link"; inlines: Inline[]; address: string };
 
 export type Block =
