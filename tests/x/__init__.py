@@ -1,0 +1,1 @@
+"""Tests of `./x`. System programs are played by stand-ins, named as such; see `stand_ins`."""
