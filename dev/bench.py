@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from dev.checkout import Checkout
-from dev.process import shown
+from dev.process import PYTHON, shown
 
 NAMES = ("engine", "launcher")
 
@@ -30,4 +30,4 @@ def command_line(checkout: Checkout, name: str) -> list[str]:
     if name == "engine":
         return ["cargo", "run", "--quiet", "--locked", "--release", "--package", "steward-engine", "--example", "bench", "--"]
     desktop = checkout.binary("steward-desktop", release=True)
-    return [sys.executable, "tests/e2e/bench.py", "--binary", str(desktop)]
+    return [PYTHON, "tests/e2e/bench.py", "--binary", str(desktop)]

@@ -16,6 +16,9 @@ from dev.checkout import Problem
 
 SIGN_OF_LIFE_S = 60
 
+# Python does not know its own path where the environment has no PATH.
+PYTHON = sys.executable or "python3"
+
 
 def shown(argv: Sequence[str | Path]) -> str:
     """A command line as a person would type it."""
@@ -27,8 +30,8 @@ def attached(argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str]) -> i
     sys.stdout.flush()
     try:
         return subprocess.run([str(a) for a in argv], cwd=cwd, env=dict(env), check=False).returncode
-    except FileNotFoundError as missing:
-        raise Problem(f"`{argv[0]}` is not there: {missing.strerror}") from missing
+    except OSError as refused:
+        raise Problem(f"`{argv[0]}` cannot be run: {refused.strerror}") from refused
 
 
 def captured(argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -38,8 +41,8 @@ def captured(argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str]) -> s
             [str(a) for a in argv], cwd=cwd, env=dict(env), check=False, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
-    except (FileNotFoundError, PermissionError) as missing:
-        raise Problem(f"`{argv[0]}` cannot be run: {missing.strerror}") from missing
+    except OSError as refused:
+        raise Problem(f"`{argv[0]}` cannot be run: {refused.strerror}") from refused
 
 
 def logged(
@@ -56,8 +59,8 @@ def logged(
             [str(a) for a in argv], cwd=cwd, env=dict(env), start_new_session=True, text=True,
             errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
-    except FileNotFoundError as missing:
-        raise Problem(f"`{argv[0]}` is not there: {missing.strerror}") from missing
+    except OSError as refused:
+        raise Problem(f"`{argv[0]}` cannot be run: {refused.strerror}") from refused
     copy = Copy(program.stdout, log)
     copy.start()
     began = time.monotonic()

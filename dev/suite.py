@@ -5,11 +5,11 @@ from __future__ import annotations
 import filecmp
 import re
 import shutil
-import sys
 from pathlib import Path
 
 from dev import build, house, packages, toolchain
 from dev.checkout import Problem
+from dev.process import PYTHON
 from dev.stages import Job, Stage
 
 # Desktop tasks that must hold with the embedded model; the others are told, not required.
@@ -76,7 +76,7 @@ def ui_stages() -> list[Stage]:
 
 
 def x_tests(job: Job) -> None:
-    job.run(sys.executable, "-m", "unittest", "discover", "--start-directory", "tests/x", "--top-level-directory", ".")
+    job.run(PYTHON, "-m", "unittest", "discover", "--start-directory", "tests/x", "--top-level-directory", ".")
 
 
 def formatted(job: Job) -> None:
@@ -136,7 +136,7 @@ def write_types(job: Job) -> None:
 def tasks(job: Job) -> str:
     steward = job.checkout.binary("steward", release=False)
     job.try_run(
-        sys.executable, "tests/tasks/run.py", "--steward", steward,
+        PYTHON, "tests/tasks/run.py", "--steward", steward,
         env={"STEWARD_MODELS": str(job.checkout.models)},
     )
     job.log.flush()
@@ -153,6 +153,6 @@ def tasks(job: Job) -> str:
 def end_to_end(job: Job) -> None:
     desktop = job.checkout.binary(DESKTOP, release=False)
     job.run(
-        sys.executable, "tests/e2e/run.py", "--binary", desktop,
+        PYTHON, "tests/e2e/run.py", "--binary", desktop,
         env={"STEWARD_MODELS": str(job.checkout.models)},
     )

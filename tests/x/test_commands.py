@@ -1,13 +1,13 @@
 """The command line: help for every command, clear refusals, and what `run` becomes."""
 
 import subprocess
-import sys
 import unittest
 from argparse import Namespace
 from pathlib import Path
 from unittest import mock
 
 from dev import commands, suite
+from dev.process import PYTHON
 from dev.stages import Outcome
 from tests.x.stand_ins import StandInCase
 
@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ["run", "test", "setup", "bench", "lint", "e2e", "types"]
 
 
-def x(*arguments: str) -> subprocess.CompletedProcess[str]:
+def x(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, ROOT / "x", *arguments], text=True, check=False,
+        [PYTHON, ROOT / "x", *arguments], text=True, check=False, env=env,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )
 
@@ -48,6 +48,11 @@ class CommandLine(unittest.TestCase):
         told = x("test", "moon")
         self.assertEqual((told.returncode, told.stdout), (1, ""))
         self.assertIn("there is no stage `moon`", told.stderr)
+
+    def test_an_empty_environment_will_do(self):
+        told = x("test", "--no-packages", "toolchain", env={})
+        self.assertEqual(told.returncode, 0, told.stdout + told.stderr)
+        self.assertEqual(told.stdout.splitlines()[-1], "1 passed, 0 failed")
 
     def test_stages_can_be_listed(self):
         told = x("test", "--list")

@@ -93,7 +93,7 @@ class Running(StandInCase):
 
     def test_a_program_that_is_not_there(self):
         self.outcomes(Stage("a", "", lambda job: job.run("nowhere")))
-        self.assertIn("`nowhere` is not there", self.told[0].note)
+        self.assertIn("`nowhere` cannot be run", self.told[0].note)
 
     def test_a_program_past_its_limit_is_ended_with_all_it_started(self):
         self.bin.joinpath("sleep").symlink_to("/bin/sleep")

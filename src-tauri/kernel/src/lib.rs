@@ -5,14 +5,26 @@
 //! [`provider`]. A tool or a program holds no right by itself; every primitive checks the calling
 //! process's capabilities at every call.
 
-pub mod error;
+pub mod capability;
+mod error;
+pub mod escape;
+mod event;
+pub mod human;
+mod journal;
+mod kernel;
+mod live;
+pub mod primitive;
 pub mod process;
-pub mod program;
+mod program;
 pub mod provider;
+pub mod scheduler;
 mod sys;
 pub mod syscall;
 
 pub use error::{Code, SysError};
+pub use event::{KernelEvent, Step, StepState};
+pub use journal::{CommitHook, JournalQuery, JournalRow, SCHEMA_VERSION};
+pub use kernel::{Images, Kernel, Providers, Submission, Taken};
 pub use process::{Pid, ProcessInfo, ProcessState, RunId, Signal};
 pub use program::Program;
 pub use sys::{Sys, Turn};

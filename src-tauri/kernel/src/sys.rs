@@ -1,11 +1,18 @@
 //! A process's door to the kernel.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Code, SysError};
+use crate::human::sha256;
+use crate::kernel::Inner;
+use crate::live::Live;
+use crate::primitive::{Ctx, Primitive};
 use crate::process::{Pid, RunId};
 use crate::syscall::{self, Syscall};
+
+/// System calls of one process at most.
+const MAX_CALLS: u64 = 10_000;
 
 /// One earlier exchange of the conversation that a run goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,52 +25,82 @@ pub struct Turn {
     pub answer: String,
 }
 
-struct Context {
-    pid: Pid,
-    run: RunId,
-    goal: String,
-    workspace: std::path::PathBuf,
-    history: Vec<Turn>,
-}
-
 /// A process's door to the kernel: the only way a program reaches anything.
 #[derive(Clone)]
 pub struct Sys {
-    context: Arc<Context>,
+    inner: Arc<Inner>,
+    live: Arc<Live>,
+    pid: Pid,
+    run: RunId,
+    goal: Arc<str>,
+    workspace: Arc<PathBuf>,
 }
 
 impl Sys {
+    pub(crate) fn new(inner: Arc<Inner>, live: Arc<Live>) -> Self {
+        let info = live.info();
+        Self {
+            inner,
+            live,
+            pid: info.pid,
+            run: info.run,
+            goal: info.goal.into(),
+            workspace: Arc::new(info.workspace),
+        }
+    }
+
     /// The calling process.
     pub fn pid(&self) -> Pid {
-        self.context.pid
+        self.pid
     }
 
     /// The run it belongs to.
     pub fn run(&self) -> RunId {
-        self.context.run
+        self.run
     }
 
     /// What it is to reach.
     pub fn goal(&self) -> &str {
-        &self.context.goal
+        &self.goal
     }
 
     /// Its workspace.
     pub fn workspace(&self) -> &Path {
-        &self.context.workspace
+        &self.workspace
     }
 
     /// The conversation before this run, oldest first, bounded.
     pub fn history(&self) -> &[Turn] {
-        &self.context.history
+        &self.live.history
     }
 
-    /// Makes a system call.
-    pub async fn call<S: Syscall>(&self, _call: S) -> Result<S::Output, SysError> {
-        Err(SysError::new(Code::Internal, "the kernel is being built"))
+    /// Makes a system call. A call that this process made before the kernel was started again gets
+    /// the result it had; nothing is done twice.
+    ///
+    /// # Errors
+    /// What the primitive says, as a [`SysError`] that a model can act on.
+    pub async fn call<S: Primitive>(&self, call: S) -> Result<S::Output, SysError> {
+        let _one = self.live.one_at_a_time()?;
+        let (seq, before) = self.live.next_call();
+        if seq > MAX_CALLS {
+            return Err(SysError::new(Code::Limit, format!("a process makes `{MAX_CALLS}` calls at most"))
+                .hint("end the process with what it has"));
+        }
+        let args = serde_json::to_vec(&call)
+            .map_err(|e| SysError::new(Code::Invalid, format!("arguments cannot be written down: {e}")))?;
+        let ctx =
+            Ctx::enter::<S>(&self.inner, &self.live, seq, before, sha256(&args).0, &call).await?;
+        match ctx.past_result::<S>() {
+            Some(result) => result,
+            None => ctx.carry_out(call).await,
+        }
     }
 
     /// Makes a system call by its name, with JSON arguments.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] for a name that is none, [`Code::Invalid`] for arguments that do not fit,
+    /// and what the call itself says.
     pub async fn call_by_name(
         &self,
         name: &str,
@@ -71,4 +108,9 @@ impl Sys {
     ) -> Result<serde_json::Value, SysError> {
         syscall::call_by_name(self, name, args).await
     }
+}
+
+/// Whether a call of this type is shown to people as a step.
+pub(crate) fn is_step<S: Syscall>(title: &str) -> bool {
+    !title.is_empty() && !matches!(S::NAME, "clock.now" | "process.list" | "process.exit")
 }

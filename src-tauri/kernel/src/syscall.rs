@@ -327,6 +327,10 @@ pub struct ProcessSpawn {
     pub image: String,
     /// The child's goal.
     pub goal: String,
+    /// Whether the child may ask to change files, where its parent may. It starts without
+    /// that right otherwise.
+    #[serde(default)]
+    pub may_change: bool,
 }
 
 /// Arguments of `process.wait`.

@@ -36,6 +36,16 @@ export function bytesOf(approval: ApprovalView, t: Words): string | null {
   return null;
 }
 
+/** How many lines change: `1 line of 3`, or `5 lines` where all of them do. */
+export function linesOf(approval: ApprovalView, t: Words): string | null {
+  const { lines_changed: changed, lines_total: total } = approval;
+  if (changed === 0) return null;
+  const number = (n: number) => count(n, t.locale);
+  return changed === total
+    ? t.approval.allLines(number(changed), changed === 1)
+    : t.approval.lines(number(changed), number(total), changed === 1);
+}
+
 /** What undo can do about it afterwards. */
 export function undoOf(approval: ApprovalView, t: Words): string {
   if (!approval.undoable) return t.approval.undoNone;
@@ -45,6 +55,8 @@ export function undoOf(approval: ApprovalView, t: Words): string {
       return t.approval.undoNew;
     case "move":
       return t.approval.undoMoved;
+    case "undo":
+      return t.approval.undoUndo;
     default:
       return t.approval.undoKept;
   }

@@ -179,10 +179,12 @@ export const en = {
     bytesGone: (before: string, one: boolean) => (one ? `${before} byte, deleted` : `${before} bytes, deleted`),
     lines: (changed: string, total: string, one: boolean) =>
       one ? `${changed} line of ${total}` : `${changed} lines of ${total}`,
+    allLines: (n: string, one: boolean) => (one ? `${n} line` : `${n} lines`),
     digest: (short: string) => `sha256 ${short}`,
     undoKept: "The old version is kept. “Undo what it did” puts it back.",
     undoNew: "“Undo what it did” takes it away again.",
     undoMoved: "“Undo what it did” moves it back.",
+    undoUndo: "What it takes away is kept. An undo can itself be undone.",
     undoNone: "This cannot be undone.",
     diff: "What changes",
     preview: "What would be written",
