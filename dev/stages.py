@@ -46,7 +46,7 @@ class Job:
 
     def try_run(self, *argv: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> int:
         """Runs a program and gives its exit status."""
-        surroundings = {**self.checkout.env, **(env or {})}
+        surroundings = {**self.checkout.env, **({} if sys.stdout.isatty() else {"NO_COLOR": "1"}), **(env or {})}
         return logged(argv, cwd or self.checkout.root, surroundings, self.log, self.limit_s)
 
 
