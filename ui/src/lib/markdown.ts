@@ -42,7 +42,7 @@ export function parse(markdown: string): Block[] {
 }
 
 function plain(text: string): Block[] {
-  return [{ kind: "paragraph", inlines: [{ kind: "text", text }] }];
+  return [{ kind: "paragraph", inlines: [leaf(text)] }];
 }
 
 function blocks(tokens: Token[], depth: number): Block[] {
@@ -60,7 +60,7 @@ function block(token: Tokens.Generic, depth: number): Block[] {
     case "heading":
       return [{ kind: "heading", depth: token["depth"], inlines: inlines(token.tokens, depth) }];
     case "code":
-      return [{ kind: "code", language: token["lang"] ?? "", text: token["text"] }];
+      return [{ kind: "code", language: token["lang"] ?? "", text: orderly(token["text"]) }];
     case "blockquote":
       return [{ kind: "quote", blocks: blocks(token.tokens ?? [], depth + 1) }];
     case "list": {
@@ -77,12 +77,12 @@ function block(token: Tokens.Generic, depth: number): Block[] {
     case "text":
       return [{ kind: "paragraph", inlines: token.tokens ? inlines(token.tokens, depth) : text(token) }];
     default:
-      return [{ kind: "paragraph", inlines: [{ kind: "text", text: token.raw.trimEnd() }] }];
+      return [{ kind: "paragraph", inlines: [leaf(token.raw.trimEnd())] }];
   }
 }
 
 function inlines(tokens: Token[] | undefined, depth: number): Inline[] {
-  if (depth > MAX_DEPTH) return [{ kind: "text", text: (tokens ?? []).map(({ raw }) => raw).join("") }];
+  if (depth > MAX_DEPTH) return [leaf((tokens ?? []).map(({ raw }) => raw).join(""))];
   return (tokens ?? []).flatMap((token) => inline(token as Tokens.Generic, depth + 1));
 }
 
@@ -91,7 +91,7 @@ function inline(token: Tokens.Generic, depth: number): Inline[] {
     case "br":
       return [{ kind: "break" }];
     case "codespan":
-      return [{ kind: "code", text: token["text"] }];
+      return [{ kind: "code", text: orderly(token["text"]) }];
     case "strong":
       return [{ kind: "strong", inlines: inlines(token.tokens, depth) }];
     case "em":
@@ -99,18 +99,27 @@ function inline(token: Tokens.Generic, depth: number): Inline[] {
     case "del":
       return [{ kind: "struck", inlines: inlines(token.tokens, depth) }];
     case "link":
-      return [{ kind: "link", inlines: inlines(token.tokens, depth), address: token["href"] }];
+      return [{ kind: "link", inlines: inlines(token.tokens, depth), address: orderly(token["href"]) }];
     case "image":
-      return [{ kind: "link", inlines: text(token), address: token["href"] }];
+      return [{ kind: "link", inlines: text(token), address: orderly(token["href"]) }];
     case "text":
       return token.tokens ? inlines(token.tokens, depth) : text(token);
     case "escape":
       return text(token);
     default:
-      return [{ kind: "text", text: token.raw }];
+      return [leaf(token.raw)];
   }
 }
 
 function text(token: Tokens.Generic): Inline[] {
-  return [{ kind: "text", text: token["text"] ?? token.raw }];
+  return [leaf(token["text"] ?? token.raw)];
+}
+
+function leaf(text: string): Inline {
+  return { kind: "text", text: orderly(text) };
+}
+
+/** Text without the marks that reorder a line: they could make `exe.txt` of `txt.exe`. */
+function orderly(text: string): string {
+  return text.replace(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
 }

@@ -1,0 +1,180 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { anApproval, emptyHouse } from "../lib/bridge.fake";
+import { speak } from "../lib/i18n/index.svelte";
+import type { ApprovalView } from "../lib/types/ApprovalView";
+import { Stage } from "../testing";
+import Approval from "./Approval.svelte";
+
+let stage: Stage;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance", "Date"] });
+  speak("en");
+});
+afterEach(() => {
+  stage.end();
+  vi.useRealTimers();
+});
+
+async function open(...approvals: ApprovalView[]) {
+  stage = new Stage(Approval, { ...emptyHouse(), approvals });
+  await stage.pass();
+}
+
+const approve = () => stage.get<HTMLButtonElement>("approval-approve");
+const decisions = () => stage.bridge.calls.filter(([name]) => name === "decide").map(([, carried]) => carried);
+const yes = { id: 7, approve: true, digest: "d1" };
+const no = { id: 7, approve: false, digest: "d1" };
+const CTRL_ENTER = { key: "Enter", ctrlKey: true };
+
+test("says exactly what would be done", async () => {
+  await open(anApproval({ risk: "It came after reading README.md." }));
+  expect(stage.text("approval-title")).toBe("Overwrite todo.txt?");
+  expect(stage.text("approval-who")).toBe("writer (pid 41) for “in todo.txt change dentist to doctor”");
+  expect(stage.text("approval-path")).toBe("/home/mei/Steward/todo.txt");
+  expect(stage.text("approval-bytes")).toBe("51 → 50 bytes · 1 line of 3");
+  expect(stage.get("approval-sha256").title).toHaveLength(64);
+  expect(stage.text("approval-risk")).toBe("It came after reading README.md.");
+  const lines = [...stage.get("approval-diff").children].map((line) => line.textContent?.replace(/\s+/g, " ").trim());
+  expect(lines).toEqual(["buy milk", "− removed: call the dentist", "+ added: call the doctor", "return library books"]);
+});
+
+test("text from files is text", async () => {
+  const hostile = '<img src=x onerror="alert(1)">';
+  await open(anApproval({ relative: hostile, path: hostile, goal: hostile, risk: hostile, items: [hostile], diff: [{ kind: "added", text: hostile }] }));
+  expect(document.querySelector("img")).toBeNull();
+  expect(stage.text("approval-title")).toBe(`Overwrite ${hostile}?`);
+});
+
+type Act = () => unknown;
+const press = (init: KeyboardEventInit, on: () => EventTarget = () => window) => () => stage.press(on(), init);
+const wait = (ms: number) => () => stage.pass(ms);
+const click = (testid: string) => () => stage.get(testid).click();
+const again = (part: Partial<ApprovalView>) => () => stage.bridge.tell({ type: "approval", ...anApproval(part) });
+const comeUp = () => stage.bridge.signal("approval-open", { id: 7 });
+
+const rows: [name: string, acts: Act[], decided: unknown[]][] = [
+  ["a click after half a second approves", [wait(500), click("approval-approve")], [yes]],
+  ["a click before does not", [wait(499), click("approval-approve")], []],
+  ["Ctrl+Enter after half a second approves", [wait(500), press(CTRL_ENTER)], [yes]],
+  ["Ctrl+Enter before does not", [wait(499), press(CTRL_ENTER)], []],
+  ["Ctrl+Enter on the button approves once", [wait(500), press(CTRL_ENTER, approve)], [yes]],
+  ["Enter does not", [wait(500), press({ key: "Enter" })], []],
+  ["Enter on the button does not", [wait(500), press({ key: "Enter" }, approve)], []],
+  ["Shift+Enter on the button does not", [wait(500), press({ key: "Enter", shiftKey: true }, approve)], []],
+  ["an Enter of an input method does not", [wait(500), press({ ...CTRL_ENTER, isComposing: true }, approve)], []],
+  ["a held key does not", [wait(500), press({ ...CTRL_ENTER, repeat: true }, approve)], []],
+  ["Escape denies", [wait(500), press({ key: "Escape" })], [no]],
+  ["Escape before half a second does nothing", [wait(499), press({ key: "Escape" })], []],
+  ["the button denies at once", [click("approval-deny")], [no]],
+  ["Enter on the deny button denies", [press({ key: "Enter" }, () => stage.get("approval-deny"))], [no]],
+  ["Later is no answer", [wait(500), click("approval-later")], []],
+  ["a change of what is asked begins the wait anew", [wait(500), again({ digest: "d2" }), wait(499), press(CTRL_ENTER)], []],
+  [
+    "and binds the answer to what is shown",
+    [wait(500), again({ digest: "d2" }), wait(500), press(CTRL_ENTER)],
+    [{ ...yes, digest: "d2" }],
+  ],
+  ["the same told again does not", [wait(400), again({}), wait(100), press(CTRL_ENTER)], [yes]],
+  ["coming up again begins the wait anew", [wait(5000), comeUp, wait(499), press(CTRL_ENTER)], []],
+  ["two quick answers are one", [wait(500), press(CTRL_ENTER), press(CTRL_ENTER), press({ key: "Escape" })], [yes]],
+];
+
+test.each(rows)("%s", async (_, acts, decided) => {
+  await open(anApproval());
+  for (const act of acts) {
+    await act();
+    await stage.pass();
+  }
+  expect(decisions()).toEqual(decided);
+});
+
+test("the last answer closes the dialog", async () => {
+  await open(anApproval());
+  stage.get("approval-deny").click();
+  await stage.pass();
+  expect(stage.bridge.count("approval_close")).toBe(1);
+});
+
+describe("several", () => {
+  const two = [anApproval(), anApproval({ id: 8, relative: "b.txt", digest: "d8" })];
+
+  test("each has its own answer, and the next waits anew", async () => {
+    await open(...two);
+    await stage.pass(500);
+    await stage.press(window, CTRL_ENTER);
+    expect(stage.text("approval-title")).toBe("Overwrite b.txt?");
+    expect(approve().disabled).toBe(true);
+    await stage.press(window, CTRL_ENTER);
+    expect(decisions()).toEqual([yes]);
+    expect(stage.bridge.count("approval_close")).toBe(0);
+  });
+
+  test("are walked with Alt and the arrows", async () => {
+    await open(...two);
+    await stage.press(window, { key: "ArrowDown", altKey: true });
+    expect(stage.text("approval-title")).toBe("Overwrite b.txt?");
+    await stage.press(window, { key: "ArrowUp", altKey: true });
+    expect(stage.text("approval-title")).toBe("Overwrite todo.txt?");
+  });
+
+  test("the one asked for is shown first", async () => {
+    await open(...two);
+    stage.bridge.signal("approval-open", { id: 8 });
+    await stage.pass();
+    expect(stage.text("approval-title")).toBe("Overwrite b.txt?");
+  });
+});
+
+describe("when something else comes first", () => {
+  const cases: [name: string, tell: () => void, says: string][] = [
+    [
+      "a decision in the terminal",
+      () => stage.bridge.tell({ type: "decided", id: 7, approved: false, by: "terminal" }),
+      "Already answered: denied (in the terminal).",
+    ],
+    [
+      "the end of the process",
+      () => stage.bridge.tell({ type: "decided", id: 7, approved: false, by: "process ended" }),
+      "Nobody needs this answer any more: the process has ended.",
+    ],
+  ];
+
+  test.each(cases)("%s is told, and nothing can be approved", async (_, tell, says) => {
+    await open(anApproval());
+    await stage.pass(500);
+    tell();
+    await stage.pass();
+    expect(stage.text("approval-ended")).toBe(says);
+    expect(stage.find("approval-approve")).toBeNull();
+    await stage.press(window, CTRL_ENTER);
+    expect(decisions()).toEqual([]);
+    await stage.press(window, { key: "Escape" });
+    expect(stage.bridge.count("approval_close")).toBe(1);
+  });
+
+  test("an answer that does not count says so", async () => {
+    await open(anApproval());
+    stage.bridge.replies.set("decide", { reply: "decided", counted: false, note: "it was denied in the terminal" });
+    stage.get("approval-deny").click();
+    await stage.pass();
+    expect(stage.text("approval-ended")).toBe("it was denied in the terminal");
+    expect(stage.bridge.count("approval_close")).toBe(0);
+  });
+
+  test("an answer that fails leaves the question standing", async () => {
+    await open(anApproval());
+    stage.bridge.replies.set("decide", { reply: "error", code: "denied", message: "the digest `d1` is not the one asked", hint: null });
+    stage.get("approval-deny").click();
+    await stage.pass();
+    expect(stage.text("problem")).toContain("the digest `d1` is not the one asked");
+    expect(stage.text("approval-title")).toBe("Overwrite todo.txt?");
+  });
+});
+
+test("with nothing to answer it says so and closes", async () => {
+  await open();
+  expect(document.querySelector("h1")?.textContent).toBe("Nothing waits for your answer.");
+  stage.get("approval-proceed").click();
+  expect(stage.bridge.count("approval_close")).toBe(1);
+});

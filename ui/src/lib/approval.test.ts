@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { approvalTitle, bytesOf, isDangerous, linesOf, undoOf } from "./approval";
+import { anApproval } from "./fake/data";
+import { en } from "./i18n/en";
+import { zh } from "./i18n/zh";
+import type { ApprovalView } from "./types/ApprovalView";
+
+const none = { bytes_before: null, bytes_after: null, lines_changed: 0 };
+type Row = [part: Partial<ApprovalView>, title: string, bytes: string | null, lines: string | null, undo: string, red: boolean];
+
+const rows: Row[] = [
+  [{}, "Overwrite todo.txt?", "51 → 50 bytes", "1 line of 3", en.approval.undoKept, false],
+  [{ undoable: false }, "Overwrite todo.txt?", "51 → 50 bytes", "1 line of 3", "This cannot be undone.", true],
+  [
+    { effect: "create", bytes_before: null, bytes_after: 1, lines_changed: 1, lines_total: 1 },
+    "Create todo.txt?",
+    "1 byte, new",
+    "1 line",
+    en.approval.undoNew,
+    false,
+  ],
+  [
+    { effect: "delete", bytes_before: 48_213, bytes_after: null, lines_changed: 9, lines_total: 9 },
+    "Delete todo.txt?",
+    "48,213 bytes, deleted",
+    "9 lines",
+    en.approval.undoKept,
+    true,
+  ],
+  [
+    { effect: "move", target: "/w/b.txt", bytes_after: 51, lines_changed: 0 },
+    "Move todo.txt to /w/b.txt?",
+    "51 bytes",
+    null,
+    en.approval.undoMoved,
+    false,
+  ],
+  [{ effect: "replace", target: "/w/b.txt" }, "Move todo.txt onto /w/b.txt?", "51 → 50 bytes", "1 line of 3", en.approval.undoKept, false],
+  [{ effect: "make_folder", relative: "letters", ...none }, "Make the folder letters?", null, null, en.approval.undoNew, false],
+  [{ effect: "undo", run: 39, ...none }, "Undo what run 39 did?", null, null, en.approval.undoUndo, false],
+  [{ effect: "repeat" }, "Do it again to todo.txt?", "51 → 50 bytes", "1 line of 3", en.approval.undoKept, true],
+  [{ effect: "other", relative: "", path: "/w", ...none }, "Allow this step on /w?", null, null, en.approval.undoKept, false],
+];
+
+test.each(rows)("%o", (part, title, bytes, lines, undo, red) => {
+  const approval = anApproval(part);
+  expect([
+    approvalTitle(approval, en),
+    bytesOf(approval, en),
+    linesOf(approval, en),
+    undoOf(approval, en),
+    isDangerous(approval),
+  ]).toEqual([title, bytes, lines, undo, red]);
+});
+
+test("in Chinese", () => {
+  const approval = anApproval();
+  expect([approvalTitle(approval, zh), bytesOf(approval, zh), linesOf(approval, zh)]).toEqual([
+    "覆盖 todo.txt？",
+    "51 → 50 字节",
+    "3 行中的 1 行",
+  ]);
+});
