@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use steward_kernel::provider::{
-    Change, Digest, Entry, FileBytes, FileKind, FileStat, Files, Listing, Plan,
+    Change, Digest, Entry, FileBytes, FileKind, FileStat, Files, Listing, PathState, Plan,
 };
 use steward_kernel::{Code, SysError};
 
@@ -18,7 +18,7 @@ use crate::blobs::{Blobs, digest};
 use crate::fault::{fault, io_fault};
 use crate::part::recover;
 use crate::path::{WorkspacePath, shown};
-use crate::state::mode;
+use crate::state::{look, mode};
 
 /// Bytes that one read returns at most, whatever is asked for.
 pub const MAX_READ: u64 = 64 * 1024 * 1024;
@@ -133,6 +133,21 @@ impl Files for WorkspaceFiles {
             modified_ms: modified_ms(&node.stat),
             mode: mode(&node.stat),
         })
+    }
+
+    fn state(&self, root: &Path, path: &str) -> Result<PathState, SysError> {
+        let (workspace, path) = self.enter(root, path)?;
+        if path.is_root() {
+            let node = workspace.node(&path, "look at")?;
+            return Ok(PathState::Folder {
+                mode: mode(&node.stat),
+            });
+        }
+        let place = workspace.place(&path, "look at")?;
+        if !place.missing.is_empty() {
+            return Ok(PathState::Absent);
+        }
+        Ok(look(place.folder.as_fd(), &place.name, &path.shown(), None)?.state)
     }
 
     fn read(

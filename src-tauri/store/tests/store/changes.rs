@@ -112,6 +112,7 @@ fn a_change_does_what_its_plan_says_and_nothing_before() {
 
         bed.files.apply(&bed.root, change, &plan).unwrap();
         assert_eq!(bed.state(&plan.path), *after, "{change:?}");
+        assert_eq!(bed.files.state(&bed.root, &plan.path), Ok(after.clone()));
         if let Some(target) = &plan.target {
             assert_eq!(bed.state(&target.path), *before, "{change:?}");
             assert_eq!(

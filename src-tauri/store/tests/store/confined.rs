@@ -20,6 +20,7 @@ fn every_call(bed: &Bed, path: &str) -> Vec<(&'static str, Result<(), Code>)> {
     let code = |result: Result<(), steward_kernel::SysError>| result.map_err(|e| e.code);
     vec![
         ("stat", code(files.stat(root, path).map(drop))),
+        ("state", code(files.state(root, path).map(drop))),
         ("read", code(files.read(root, path, 0, 100).map(drop))),
         ("list", code(files.list(root, path, 100).map(drop))),
         ("write", bed.code(&write(path, "new"))),
