@@ -70,7 +70,11 @@ pub struct SysError {
 impl SysError {
     /// An error without a hint.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None }
+        Self {
+            code,
+            message: message.into(),
+            hint: None,
+        }
     }
 
     /// The same error with what to do next.

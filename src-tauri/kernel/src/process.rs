@@ -52,7 +52,10 @@ pub enum ProcessState {
 impl ProcessState {
     /// Whether it has ended.
     pub fn is_final(self) -> bool {
-        matches!(self, ProcessState::Exited | ProcessState::Failed | ProcessState::Killed)
+        matches!(
+            self,
+            ProcessState::Exited | ProcessState::Failed | ProcessState::Killed
+        )
     }
 
     /// The stable word, such as `waiting_human`.

@@ -191,8 +191,12 @@ pub trait Files: Send + Sync {
     fn workspace(&self, root: &Path) -> Result<std::path::PathBuf, SysError>;
     /// Looks at one path.
     fn stat(&self, root: &Path, path: &str) -> Result<FileStat, SysError>;
+    /// The state of a path, exact enough to tell whether it changed; absent is a state, not an
+    /// error.
+    fn state(&self, root: &Path, path: &str) -> Result<PathState, SysError>;
     /// Reads at most `limit` bytes from `offset`.
-    fn read(&self, root: &Path, path: &str, offset: u64, limit: u64) -> Result<FileBytes, SysError>;
+    fn read(&self, root: &Path, path: &str, offset: u64, limit: u64)
+    -> Result<FileBytes, SysError>;
     /// Lists a folder, at most `limit` entries.
     fn list(&self, root: &Path, path: &str, limit: usize) -> Result<Listing, SysError>;
     /// What a change would do, and the bytes there now put into the version store (for a write,
@@ -260,7 +264,11 @@ pub struct Sampling {
 
 impl Default for Sampling {
     fn default() -> Self {
-        Self { temperature: 0.0, top_p: 1.0, seed: 0 }
+        Self {
+            temperature: 0.0,
+            top_p: 1.0,
+            seed: 0,
+        }
     }
 }
 

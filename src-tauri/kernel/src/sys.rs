@@ -83,11 +83,18 @@ impl Sys {
         let _one = self.live.one_at_a_time()?;
         let (seq, before) = self.live.next_call();
         if seq > MAX_CALLS {
-            return Err(SysError::new(Code::Limit, format!("a process makes `{MAX_CALLS}` calls at most"))
-                .hint("end the process with what it has"));
+            return Err(SysError::new(
+                Code::Limit,
+                format!("a process makes `{MAX_CALLS}` calls at most"),
+            )
+            .hint("end the process with what it has"));
         }
-        let args = serde_json::to_vec(&call)
-            .map_err(|e| SysError::new(Code::Invalid, format!("arguments cannot be written down: {e}")))?;
+        let args = serde_json::to_vec(&call).map_err(|e| {
+            SysError::new(
+                Code::Invalid,
+                format!("arguments cannot be written down: {e}"),
+            )
+        })?;
         let ctx =
             Ctx::enter::<S>(&self.inner, &self.live, seq, before, sha256(&args).0, &call).await?;
         match ctx.past_result::<S>() {

@@ -40,7 +40,9 @@ pub enum Effect {
 }
 
 /// One system call: its arguments are the type's fields.
-pub trait Syscall: Serialize + DeserializeOwned + JsonSchema + Clone + Send + Sync + 'static {
+pub trait Syscall:
+    Serialize + DeserializeOwned + JsonSchema + Clone + Send + Sync + 'static
+{
     /// What it gives back.
     type Output: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
     /// Its name, `module.verb`.
@@ -147,7 +149,11 @@ syscalls! {
 }
 
 fn shown_folder(path: &str) -> &str {
-    if path.is_empty() || path == "." { "the workspace" } else { path }
+    if path.is_empty() || path == "." {
+        "the workspace"
+    } else {
+        path
+    }
 }
 
 /// Arguments of `llm.chat`.

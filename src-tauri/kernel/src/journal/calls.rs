@@ -1,0 +1,528 @@
+//! Rows about system calls and the changes they made.
+//!
+//! The steps of one irreversible call, each committed before the next is taken:
+//! intent → approval → decision → executing → outcome.
+
+use rusqlite::{Connection, OptionalExtension, Transaction};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Journal, Row, append, failed, from_json, from_word, to_json, word};
+use crate::error::{Code, SysError};
+use crate::process::{Pid, RunId};
+use crate::provider::Plan;
+
+/// Number of a call, over all processes.
+pub(crate) type CallId = u64;
+
+/// Where a call stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CallState {
+    /// Written down; nothing has happened yet.
+    Intent,
+    /// Waits for the person.
+    Waiting,
+    /// About to act, or acting: from here on it must not be acted again.
+    Executing,
+    /// Ended well.
+    Done,
+    /// Ended without effect because a right or a yes was missing.
+    Denied,
+    /// Ended with an error.
+    Failed,
+    /// It was executing when the program ended; whether it took effect is not known.
+    Unknown,
+}
+
+/// A call as found in the journal.
+#[derive(Debug, Clone)]
+pub(crate) struct CallRow {
+    pub id: CallId,
+    pub seq: u64,
+    pub name: String,
+    /// SHA-256 of its arguments.
+    pub args: String,
+    pub state: CallState,
+    /// Its result, once it has one.
+    pub result: Option<Result<Value, SysError>>,
+    /// What it must remember while it waits.
+    pub memo: Option<Value>,
+}
+
+/// A call as a step to be shown.
+#[derive(Debug, Clone)]
+pub(crate) struct StepRow {
+    pub seq: u64,
+    pub name: String,
+    pub title: String,
+    pub state: CallState,
+    pub detail: String,
+    pub created_ms: u64,
+    pub ended_ms: Option<u64>,
+}
+
+/// A change to files that was carried out, or may have been.
+#[derive(Debug, Clone)]
+pub(crate) struct ChangeRow {
+    pub id: u64,
+    pub plan: Plan,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Ended {
+    pub state: CallState,
+    pub result: Result<Value, SysError>,
+    /// In a few words: sizes and digests, never contents.
+    pub detail: String,
+    /// Tokens it used.
+    pub tokens: u64,
+}
+
+/// Which process and call a row is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At {
+    pub pid: Pid,
+    pub run: RunId,
+    pub seq: u64,
+    pub name: &'static str,
+    pub now_ms: u64,
+}
+
+impl At {
+    pub(crate) fn row(&self, kind: &'static str, detail: String) -> Row<'static> {
+        Row {
+            at_ms: self.now_ms,
+            pid: self.pid,
+            run: self.run,
+            seq: Some(self.seq),
+            kind,
+            name: self.name,
+            detail,
+        }
+    }
+}
+
+impl Journal {
+    /// Every call a process has made, in order, with results: what a replay needs.
+    pub(crate) async fn calls(&self, pid: Pid) -> Result<Vec<CallRow>, SysError> {
+        self.read(move |db| {
+            let sql = "SELECT c.id, c.seq, c.name, c.args, c.state, p.result, p.memo
+                       FROM call c LEFT JOIN payload p ON p.call = c.id
+                       WHERE c.pid = ?1 ORDER BY c.seq";
+            let mut found = db.prepare_cached(sql).map_err(failed)?;
+            let rows: Vec<CallColumns> = found
+                .query_map([pid.0], |r| {
+                    Ok((
+                        r.get(0)?,
+                        r.get(1)?,
+                        r.get(2)?,
+                        r.get(3)?,
+                        r.get(4)?,
+                        r.get(5)?,
+                        r.get(6)?,
+                    ))
+                })
+                .and_then(Iterator::collect)
+                .map_err(failed)?;
+            rows.into_iter().map(call).collect()
+        })
+        .await
+    }
+
+    pub(crate) async fn intent(
+        &self,
+        at: At,
+        args: String,
+        title: String,
+        detail: String,
+    ) -> Result<CallRow, SysError> {
+        self.write(move |tx| {
+            tx.execute(
+                "INSERT INTO call (pid, seq, name, args, title, state, created_ms)
+                 VALUES (?,?,?,?,?,'intent',?)",
+                (at.pid.0, at.seq, at.name, &args, &title, at.now_ms),
+            )
+            .map_err(failed)?;
+            let id = tx.last_insert_rowid().unsigned_abs();
+            append(tx, &at.row("intent", detail))?;
+            let (seq, name, state) = (at.seq, at.name.to_owned(), CallState::Intent);
+            Ok(CallRow {
+                id,
+                seq,
+                name,
+                args,
+                state,
+                result: None,
+                memo: None,
+            })
+        })
+        .await
+    }
+
+    /// Keeps what a call must remember while it waits.
+    pub(crate) async fn remember(
+        &self,
+        call: CallId,
+        pid: Pid,
+        memo: Value,
+    ) -> Result<(), SysError> {
+        self.write(move |tx| {
+            tx.execute(
+                "INSERT INTO payload (call, pid, memo) VALUES (?,?,?)
+                 ON CONFLICT (call) DO UPDATE SET memo = excluded.memo",
+                (call, pid.0, to_json(&memo)?),
+            )
+            .map(drop)
+            .map_err(failed)
+        })
+        .await
+    }
+
+    /// Ends a call.
+    pub(crate) async fn outcome(&self, call: CallId, at: At, ended: Ended) -> Result<(), SysError> {
+        self.write(move |tx| outcome(tx, call, &at, &ended)).await
+    }
+
+    /// Takes the step from decided to executing: the one-shot capability (if one is needed) is
+    /// spent and the changes are written down, all or nothing. False where the capability was
+    /// spent or revoked already: then nothing may be done.
+    pub(crate) async fn executing(
+        &self,
+        call: CallId,
+        at: At,
+        once: Option<u64>,
+        change: Option<(String, Plan)>,
+        detail: String,
+    ) -> Result<bool, SysError> {
+        self.write(move |tx| {
+            if let Some(capability) = once {
+                let spent = tx
+                    .execute(
+                        "UPDATE capability SET uses_left = 0, status = 'spent'
+                         WHERE id = ?1 AND status = 'active' AND uses_left = 1",
+                        [capability],
+                    )
+                    .map_err(failed)?;
+                if spent != 1 {
+                    return Ok(false);
+                }
+                tx.execute(
+                    "UPDATE approval SET state = 'used' WHERE call = ?1 AND state = 'approved'",
+                    [call],
+                )
+                .map_err(failed)?;
+            }
+            set_call(tx, call, CallState::Executing, "")?;
+            if let Some((workspace, plan)) = &change {
+                insert_change(tx, call, &at, workspace, plan)?;
+            }
+            append(tx, &at.row("executing", detail))?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Goes back from executing to intent where the provider says that nothing was done.
+    pub(crate) async fn nothing_done(&self, call: CallId, at: At) -> Result<(), SysError> {
+        self.write(move |tx| {
+            set_call(tx, call, CallState::Intent, "")?;
+            tx.execute(
+                "DELETE FROM change WHERE call = ?1 AND state = 'executing'",
+                [call],
+            )
+            .map_err(failed)?;
+            append(
+                tx,
+                &at.row(
+                    "outcome",
+                    "nothing done: the path changed just before".to_owned(),
+                ),
+            )
+        })
+        .await
+    }
+
+    /// Marks a call whose effect is not known.
+    pub(crate) async fn unknown(&self, call: CallId, at: At) -> Result<(), SysError> {
+        self.write(move |tx| {
+            set_call(
+                tx,
+                call,
+                CallState::Unknown,
+                "it is not known whether this took effect",
+            )?;
+            append(
+                tx,
+                &at.row(
+                    "outcome",
+                    "unknown: the program ended while it was executing".into(),
+                ),
+            )
+        })
+        .await
+    }
+
+    /// Steps of a process, in order.
+    pub(crate) async fn steps(&self, pid: Pid) -> Result<Vec<StepRow>, SysError> {
+        self.read(move |db| {
+            let sql = "SELECT seq, name, title, state, detail, created_ms, ended_ms FROM call
+                       WHERE pid = ?1 ORDER BY seq";
+            let mut found = db.prepare_cached(sql).map_err(failed)?;
+            let rows: Vec<(u64, String, String, String, String, u64, Option<u64>)> = found
+                .query_map([pid.0], |r| {
+                    Ok((
+                        r.get(0)?,
+                        r.get(1)?,
+                        r.get(2)?,
+                        r.get(3)?,
+                        r.get(4)?,
+                        r.get(5)?,
+                        r.get(6)?,
+                    ))
+                })
+                .and_then(Iterator::collect)
+                .map_err(failed)?;
+            rows.into_iter()
+                .map(|(seq, name, title, state, detail, created_ms, ended_ms)| {
+                    let state = from_word(state)?;
+                    Ok(StepRow {
+                        seq,
+                        name,
+                        title,
+                        state,
+                        detail,
+                        created_ms,
+                        ended_ms,
+                    })
+                })
+                .collect()
+        })
+        .await
+    }
+
+    /// The latest run in a workspace that changed files and was not undone, other than `except`.
+    pub(crate) async fn last_changed_run(
+        &self,
+        workspace: String,
+        except: RunId,
+    ) -> Result<Option<RunId>, SysError> {
+        self.read(move |db| {
+            db.query_row(
+                "SELECT run FROM change WHERE workspace = ?1 AND run <> ?2 AND undone_by IS NULL
+                   AND state <> 'failed'
+                 ORDER BY id DESC LIMIT 1",
+                (&workspace, except),
+                |r| r.get(0),
+            )
+            .optional()
+            .map_err(failed)
+        })
+        .await
+    }
+
+    /// Changes of a run that stand, newest first.
+    pub(crate) async fn changes(&self, run: RunId) -> Result<Vec<ChangeRow>, SysError> {
+        self.read(move |db| {
+            let sql = "SELECT id, plan FROM change
+                       WHERE run = ?1 AND undone_by IS NULL AND state <> 'failed' ORDER BY id DESC";
+            let mut found = db.prepare_cached(sql).map_err(failed)?;
+            let rows: Vec<(u64, String)> = found
+                .query_map([run], |r| Ok((r.get(0)?, r.get(1)?)))
+                .and_then(Iterator::collect)
+                .map_err(failed)?;
+            rows.into_iter()
+                .map(|(id, plan)| {
+                    Ok(ChangeRow {
+                        id,
+                        plan: from_json(&plan)?,
+                    })
+                })
+                .collect()
+        })
+        .await
+    }
+
+    /// Runs that changed files and were not undone.
+    pub(crate) async fn undoable_runs(&self) -> Result<std::collections::HashSet<RunId>, SysError> {
+        self.read(|db| {
+            let mut found = db
+                .prepare_cached(
+                    "SELECT DISTINCT run FROM change WHERE undone_by IS NULL AND state <> 'failed'",
+                )
+                .map_err(failed)?;
+            found
+                .query_map([], |r| r.get(0))
+                .and_then(Iterator::collect)
+                .map_err(failed)
+        })
+        .await
+    }
+
+    /// Writes down one more change of a call that is executing (an undo makes several).
+    pub(crate) async fn change(
+        &self,
+        call: CallId,
+        at: At,
+        workspace: String,
+        plan: Plan,
+        detail: String,
+    ) -> Result<(), SysError> {
+        self.write(move |tx| {
+            insert_change(tx, call, &at, &workspace, &plan)?;
+            append(tx, &at.row("executing", detail))
+        })
+        .await
+    }
+
+    /// Marks the change that an undo just made as applied, and the one it puts back as undone.
+    pub(crate) async fn undone(
+        &self,
+        call: CallId,
+        change: u64,
+        by: RunId,
+    ) -> Result<(), SysError> {
+        self.write(move |tx| {
+            tx.execute(
+                "UPDATE change SET state = 'applied' WHERE call = ?1 AND state = 'executing'",
+                [call],
+            )
+            .map_err(failed)?;
+            tx.execute(
+                "UPDATE change SET undone_by = ?2 WHERE id = ?1",
+                (change, by),
+            )
+            .map(drop)
+            .map_err(failed)
+        })
+        .await
+    }
+
+    /// Marks the change that a call just tried as not made.
+    pub(crate) async fn change_failed(&self, call: CallId) -> Result<(), SysError> {
+        self.write(move |tx| {
+            tx.execute(
+                "UPDATE change SET state = 'failed' WHERE call = ?1 AND state = 'executing'",
+                [call],
+            )
+            .map(drop)
+            .map_err(failed)
+        })
+        .await
+    }
+
+    /// The answer to a call's question, once there is one.
+    pub(crate) async fn answer(&self, call: CallId) -> Result<Option<String>, SysError> {
+        self.read(move |db| {
+            db.query_row(
+                "SELECT answer FROM question WHERE call = ?1 AND state = 'answered'",
+                [call],
+                |r| r.get(0),
+            )
+            .optional()
+            .map_err(failed)
+        })
+        .await
+    }
+}
+
+pub(super) fn set_call(
+    tx: &Transaction<'_>,
+    call: CallId,
+    state: CallState,
+    detail: &str,
+) -> Result<(), SysError> {
+    tx.execute(
+        "UPDATE call SET state = ?2, detail = ?3 WHERE id = ?1",
+        (call, word(&state), detail),
+    )
+    .map(drop)
+    .map_err(failed)
+}
+
+fn insert_change(
+    tx: &Transaction<'_>,
+    call: CallId,
+    at: &At,
+    workspace: &str,
+    plan: &Plan,
+) -> Result<(), SysError> {
+    tx.execute(
+        "INSERT INTO change (call, run, workspace, plan, state, at_ms) VALUES (?,?,?,?,'executing',?)",
+        (call, at.run, workspace, to_json(plan)?, at.now_ms),
+    )
+    .map(drop)
+    .map_err(failed)
+}
+
+fn outcome(tx: &Transaction<'_>, call: CallId, at: &At, ended: &Ended) -> Result<(), SysError> {
+    let Ended {
+        state,
+        result,
+        detail,
+        tokens,
+    } = ended;
+    tx.execute(
+        "UPDATE call SET state = ?2, detail = ?3, ended_ms = ?4 WHERE id = ?1",
+        (call, word(state), detail, at.now_ms),
+    )
+    .map_err(failed)?;
+    tx.execute(
+        "INSERT INTO payload (call, pid, result) VALUES (?,?,?)
+         ON CONFLICT (call) DO UPDATE SET result = excluded.result, memo = NULL",
+        (call, at.pid.0, to_json(result)?),
+    )
+    .map_err(failed)?;
+    let change = if *state == CallState::Done {
+        "applied"
+    } else {
+        "failed"
+    };
+    tx.execute(
+        "UPDATE change SET state = ?2 WHERE call = ?1 AND state = 'executing'",
+        (call, change),
+    )
+    .map_err(failed)?;
+    if *tokens > 0 {
+        tx.execute(
+            "UPDATE process SET tokens = tokens + ?2 WHERE pid = ?1",
+            (at.pid.0, tokens),
+        )
+        .map_err(failed)?;
+    }
+    append(tx, &at.row("outcome", format!("{}: {detail}", word(state))))
+}
+
+type CallColumns = (
+    u64,
+    u64,
+    String,
+    String,
+    String,
+    Option<String>,
+    Option<String>,
+);
+
+fn call((id, seq, name, args, state, result, memo): CallColumns) -> Result<CallRow, SysError> {
+    Ok(CallRow {
+        id,
+        seq,
+        name,
+        args,
+        state: from_word(state)?,
+        result: result.map(|r| from_json(&r)).transpose()?,
+        memo: memo.map(|m| from_json(&m)).transpose()?,
+    })
+}
+
+pub(super) fn place(db: &Connection, call: CallId) -> Result<(Pid, RunId, u64, String), SysError> {
+    db.query_row(
+        "SELECT c.pid, p.run, c.seq, c.name FROM call c JOIN process p ON p.pid = c.pid WHERE c.id = ?1",
+        [call],
+        |r| Ok((Pid(r.get(0)?), r.get(1)?, r.get(2)?, r.get(3)?)),
+    )
+    .optional()
+    .map_err(failed)?
+    .ok_or_else(|| SysError::new(Code::NotFound, format!("there is no call `{call}`")))
+}

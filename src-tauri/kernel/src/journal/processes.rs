@@ -1,0 +1,444 @@
+//! Rows about processes and their capabilities.
+
+use std::path::PathBuf;
+
+use rusqlite::{Connection, OptionalExtension, Transaction};
+
+use super::{Journal, Row, append, failed, from_json, from_word, to_json, word};
+use crate::capability::{Capability, CapabilityId, Grant, Status};
+use crate::error::SysError;
+use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
+use crate::sys::Turn;
+use crate::syscall::Exit;
+
+/// A process about to be made.
+#[derive(Debug, Clone)]
+pub(crate) struct NewProcess {
+    pub parent: Option<ProcessInfo>,
+    pub after: Option<RunId>,
+    /// The call that makes it, so that it is made once however often the call is run again.
+    pub call: Option<super::CallId>,
+    pub image: String,
+    pub goal: String,
+    pub workspace: PathBuf,
+    pub grants: Vec<(Grant, Option<CapabilityId>)>,
+    pub issuer: String,
+    pub now_ms: u64,
+}
+
+const COLUMNS: &str =
+    "pid, parent, run, after_run, image, goal, workspace, state, tokens, created_ms, ended_ms,
+    (SELECT COUNT(*) FROM call WHERE call.pid = process.pid)";
+
+impl Journal {
+    /// Makes a process, or finds the one its call made before.
+    pub(crate) async fn create_process(&self, new: NewProcess) -> Result<ProcessInfo, SysError> {
+        self.write(move |tx| create(tx, &new)).await
+    }
+
+    /// Ends a process: its waiting approvals and questions lapse, its payloads go.
+    pub(crate) async fn end_process(
+        &self,
+        process: ProcessInfo,
+        exit: Exit,
+    ) -> Result<Vec<u64>, SysError> {
+        self.write(move |tx| end(tx, &process, &exit)).await
+    }
+
+    pub(crate) async fn processes(&self) -> Result<Vec<ProcessInfo>, SysError> {
+        self.read(|db| select(db, "ORDER BY pid DESC LIMIT 1000", None))
+            .await
+    }
+
+    /// Processes that had not ended, oldest first.
+    pub(crate) async fn unfinished(&self) -> Result<Vec<ProcessInfo>, SysError> {
+        self.read(|db| {
+            select(
+                db,
+                "WHERE state NOT IN ('exited','failed','killed') ORDER BY pid",
+                None,
+            )
+        })
+        .await
+    }
+
+    pub(crate) async fn process(&self, pid: Pid) -> Result<Option<ProcessInfo>, SysError> {
+        self.read(move |db| Ok(select(db, "WHERE pid = ?1", Some(pid.0))?.pop()))
+            .await
+    }
+
+    pub(crate) async fn processes_of_run(&self, run: RunId) -> Result<Vec<ProcessInfo>, SysError> {
+        self.read(move |db| select(db, "WHERE run = ?1 ORDER BY pid", Some(run)))
+            .await
+    }
+
+    pub(crate) async fn exit_of(&self, pid: Pid) -> Result<Option<Exit>, SysError> {
+        self.read(move |db| exit_of(db, pid)).await
+    }
+
+    /// The conversation that ends with `run`, oldest first, at most `limit` turns.
+    pub(crate) async fn turns(
+        &self,
+        run: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Turn>, SysError> {
+        self.read(move |db| {
+            let mut turns = Vec::new();
+            let mut next = run;
+            while let Some(run) = next.take().filter(|_| turns.len() < limit) {
+                let Some(first) = select(db, "WHERE pid = ?1", Some(run))?.pop() else {
+                    break;
+                };
+                let answer = exit_of(db, first.pid)?
+                    .map(|e| e.answer)
+                    .unwrap_or_default();
+                next = first.after;
+                turns.push(Turn {
+                    run,
+                    request: first.goal,
+                    answer,
+                });
+            }
+            turns.reverse();
+            Ok(turns)
+        })
+        .await
+    }
+
+    /// Active capabilities a process holds: those whose whole chain is active.
+    pub(crate) async fn held(&self, pid: Pid) -> Result<Vec<Capability>, SysError> {
+        self.read(move |db| {
+            let mut found = db
+                .prepare_cached(&format!("{CAPABILITY} WHERE subject = ?1 ORDER BY id"))
+                .map_err(failed)?;
+            let rows: Vec<_> = found
+                .query_map([pid.0], capability_columns)
+                .and_then(Iterator::collect)
+                .map_err(failed)?;
+            let mut held = Vec::new();
+            for row in rows {
+                let capability = capability(row)?;
+                if chain_is_active(db, &capability)? {
+                    held.push(capability);
+                }
+            }
+            Ok(held)
+        })
+        .await
+    }
+
+    /// Takes a capability back, and with it all that were derived from it. False where there is
+    /// no such active capability.
+    pub(crate) async fn revoke(
+        &self,
+        id: CapabilityId,
+        by: String,
+        now_ms: u64,
+    ) -> Result<bool, SysError> {
+        self.write(move |tx| {
+            let changed = tx
+                .execute(
+                    "UPDATE capability SET status = 'revoked' WHERE id = ?1 AND status = 'active'",
+                    [id],
+                )
+                .map_err(failed)?;
+            if changed == 1 {
+                let (pid, run) = tx
+                    .query_row(
+                        "SELECT p.pid, p.run FROM capability c JOIN process p ON p.pid = c.subject
+                         WHERE c.id = ?1",
+                        [id],
+                        |r| Ok((r.get(0)?, r.get(1)?)),
+                    )
+                    .map_err(failed)?;
+                let detail = format!("capability {id} revoked by {by}");
+                let name = "capability.revoke";
+                let pid = Pid(pid);
+                append(
+                    tx,
+                    &Row {
+                        at_ms: now_ms,
+                        pid,
+                        run,
+                        seq: None,
+                        kind: "process",
+                        name,
+                        detail,
+                    },
+                )?;
+            }
+            Ok(changed == 1)
+        })
+        .await
+    }
+}
+
+pub(super) fn issue(
+    tx: &Transaction<'_>,
+    subject: Pid,
+    grant: &Grant,
+    parent: Option<CapabilityId>,
+    issuer: &str,
+    now_ms: u64,
+) -> Result<CapabilityId, SysError> {
+    tx.execute(
+        "INSERT INTO capability (subject, grant_, parent, issuer, issued_ms, uses_left, status)
+         VALUES (?,?,?,?,?,?,'active')",
+        (
+            subject.0,
+            to_json(grant)?,
+            parent,
+            issuer,
+            now_ms,
+            grant.uses,
+        ),
+    )
+    .map_err(failed)?;
+    Ok(tx.last_insert_rowid().unsigned_abs())
+}
+
+pub(super) fn set_process(
+    tx: &Transaction<'_>,
+    pid: Pid,
+    state: ProcessState,
+) -> Result<(), SysError> {
+    tx.execute(
+        "UPDATE process SET state = ?2 WHERE pid = ?1",
+        (pid.0, word(&state)),
+    )
+    .map(drop)
+    .map_err(failed)
+}
+
+fn create(tx: &Transaction<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
+    if let Some(call) = new.call {
+        let found: Option<u64> = tx
+            .query_row(
+                "SELECT pid FROM process WHERE spawned_by = ?1",
+                [call],
+                |r| r.get(0),
+            )
+            .optional()
+            .map_err(failed)?;
+        if let Some(process) = found
+            .map(|pid| select(tx, "WHERE pid = ?1", Some(pid)))
+            .transpose()?
+            .and_then(|mut v| v.pop())
+        {
+            return Ok(process);
+        }
+    }
+    let workspace = new.workspace.to_string_lossy();
+    tx.execute(
+        "INSERT INTO process (parent, run, after_run, spawned_by, image, goal, workspace, state, created_ms)
+         VALUES (?,?,?,?,?,?,?,'created',?)",
+        (
+            new.parent.as_ref().map(|p| p.pid.0),
+            new.parent.as_ref().map_or(0, |p| p.run),
+            new.after,
+            new.call,
+            &new.image,
+            &new.goal,
+            &workspace,
+            new.now_ms,
+        ),
+    )
+    .map_err(failed)?;
+    let pid = Pid(tx.last_insert_rowid().unsigned_abs());
+    if new.parent.is_none() {
+        tx.execute("UPDATE process SET run = pid WHERE pid = ?1", [pid.0])
+            .map_err(failed)?;
+    }
+    for (grant, parent) in &new.grants {
+        issue(tx, pid, grant, *parent, &new.issuer, new.now_ms)?;
+    }
+    let run = new.parent.as_ref().map_or(pid.0, |p| p.run);
+    let detail = format!(
+        "image {}, parent {}, workspace {}",
+        new.image,
+        new.parent
+            .as_ref()
+            .map_or("none".to_owned(), |p| p.pid.to_string()),
+        crate::escape::shown(&workspace),
+    );
+    let name = "created";
+    append(
+        tx,
+        &Row {
+            at_ms: new.now_ms,
+            pid,
+            run,
+            seq: None,
+            kind: "process",
+            name,
+            detail,
+        },
+    )?;
+    select(tx, "WHERE pid = ?1", Some(pid.0))?
+        .pop()
+        .ok_or_else(|| SysError::new(crate::Code::Internal, "a process just made is not there"))
+}
+
+fn end(tx: &Transaction<'_>, process: &ProcessInfo, exit: &Exit) -> Result<Vec<u64>, SysError> {
+    let now = process.ended_ms.unwrap_or_default();
+    tx.execute(
+        "UPDATE process SET state = ?2, ended_ms = ?3, exit = ?4, tokens = ?5 WHERE pid = ?1",
+        (
+            process.pid.0,
+            word(&process.state),
+            now,
+            to_json(exit)?,
+            process.tokens,
+        ),
+    )
+    .map_err(failed)?;
+    let mut waiting = tx
+        .prepare("SELECT id FROM approval WHERE pid = ?1 AND state IN ('pending','approved')")
+        .map_err(failed)?;
+    let lapsed: Vec<u64> = waiting
+        .query_map([process.pid.0], |r| r.get(0))
+        .and_then(Iterator::collect)
+        .map_err(failed)?;
+    let pid = process.pid.0;
+    for sql in [
+        "UPDATE approval SET state = 'lapsed', view = NULL WHERE pid = ?1 AND state IN ('pending','approved')",
+        "UPDATE question SET state = 'lapsed', view = NULL WHERE pid = ?1 AND state = 'pending'",
+        "UPDATE call SET state = 'failed', detail = 'ended with its process' WHERE pid = ?1 AND state IN ('intent','waiting')",
+        "UPDATE capability SET status = 'spent' WHERE subject = ?1 AND status = 'active'",
+        "DELETE FROM payload WHERE pid = ?1",
+    ] {
+        tx.execute(sql, [pid]).map_err(failed)?;
+    }
+    let detail = match &exit.error {
+        Some(error) => format!(
+            "{}: {}",
+            error.code.as_str(),
+            crate::escape::shown(&error.message)
+        ),
+        None => format!("ok {}, answer of {} bytes", exit.ok, exit.answer.len()),
+    };
+    append(
+        tx,
+        &Row {
+            at_ms: now,
+            pid: process.pid,
+            run: process.run,
+            seq: None,
+            kind: "process",
+            name: process.state.as_str(),
+            detail,
+        },
+    )?;
+    Ok(lapsed)
+}
+
+fn select(db: &Connection, rest: &str, key: Option<u64>) -> Result<Vec<ProcessInfo>, SysError> {
+    let mut found = db
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM process {rest}"))
+        .map_err(failed)?;
+    let read = |r: &rusqlite::Row<'_>| {
+        let state: String = r.get(7)?;
+        let info = ProcessInfo {
+            pid: Pid(r.get(0)?),
+            parent: r.get::<_, Option<u64>>(1)?.map(Pid),
+            run: r.get(2)?,
+            after: r.get(3)?,
+            image: r.get(4)?,
+            goal: r.get(5)?,
+            workspace: PathBuf::from(r.get::<_, String>(6)?),
+            state: ProcessState::Created,
+            status: String::new(),
+            tokens: r.get(8)?,
+            created_ms: r.get(9)?,
+            ended_ms: r.get(10)?,
+            steps: r.get(11)?,
+        };
+        Ok((info, state))
+    };
+    let rows: Vec<_> = match key {
+        Some(key) => found.query_map([key], read).and_then(Iterator::collect),
+        None => found.query_map([], read).and_then(Iterator::collect),
+    }
+    .map_err(failed)?;
+    rows.into_iter()
+        .map(|(info, state)| {
+            Ok(ProcessInfo {
+                state: from_word(state)?,
+                ..info
+            })
+        })
+        .collect()
+}
+
+fn exit_of(db: &Connection, pid: Pid) -> Result<Option<Exit>, SysError> {
+    let text: Option<Option<String>> = db
+        .query_row("SELECT exit FROM process WHERE pid = ?1", [pid.0], |r| {
+            r.get(0)
+        })
+        .optional()
+        .map_err(failed)?;
+    text.flatten().map(|t| from_json(&t)).transpose()
+}
+
+const CAPABILITY: &str =
+    "SELECT id, subject, grant_, parent, issuer, issued_ms, uses_left, status FROM capability";
+
+type CapabilityColumns = (
+    u64,
+    u64,
+    String,
+    Option<u64>,
+    String,
+    u64,
+    Option<u32>,
+    String,
+);
+
+fn capability_columns(r: &rusqlite::Row<'_>) -> rusqlite::Result<CapabilityColumns> {
+    Ok((
+        r.get(0)?,
+        r.get(1)?,
+        r.get(2)?,
+        r.get(3)?,
+        r.get(4)?,
+        r.get(5)?,
+        r.get(6)?,
+        r.get(7)?,
+    ))
+}
+
+fn capability(row: CapabilityColumns) -> Result<Capability, SysError> {
+    let (id, subject, grant, parent, issuer, issued_ms, uses, status) = row;
+    let grant = Grant {
+        uses,
+        ..from_json(&grant)?
+    };
+    let (subject, status) = (Pid(subject), from_word(status)?);
+    Ok(Capability {
+        id,
+        subject,
+        grant,
+        parent,
+        issuer,
+        issued_ms,
+        status,
+    })
+}
+
+fn chain_is_active(db: &Connection, capability: &Capability) -> Result<bool, SysError> {
+    if capability.status != Status::Active {
+        return Ok(false);
+    }
+    // A parent's end spends its capabilities; its children keep theirs. Only a revocation reaches
+    // down the chain.
+    db.query_row(
+        "WITH RECURSIVE chain(id, parent, status) AS (
+           SELECT id, parent, status FROM capability WHERE id = ?1
+           UNION ALL
+           SELECT c.id, c.parent, c.status FROM capability c JOIN chain ON c.id = chain.parent)
+         SELECT COUNT(*) = 0 FROM chain WHERE status = 'revoked'",
+        [capability.id],
+        |r| r.get(0),
+    )
+    .map_err(failed)
+}

@@ -1,0 +1,622 @@
+//! The kernel: starts processes, hands them their door, and serves the surfaces.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, broadcast};
+
+use crate::Sys;
+use crate::capability::{Capability, CapabilityId, Grant};
+use crate::error::{Code, SysError};
+use crate::event::{KernelEvent, Step};
+use crate::human::{Approval, Question};
+use crate::journal::{CallId, CommitHook, Decision, Journal, JournalQuery, JournalRow, NewProcess};
+use crate::live::{Live, Stop};
+use crate::primitive::step_state;
+use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
+use crate::program::Program;
+use crate::provider::{Clock, Files, LlmCore};
+use crate::scheduler::{Fifo, Scheduler};
+use crate::syscall::Exit;
+
+/// Turns of the conversation before a run that its process sees.
+const TURNS: usize = 6;
+/// Bytes of a request at most.
+const REQUEST_MOST: usize = 64 * 1024;
+
+/// What the kernel needs from the world.
+#[derive(Clone)]
+pub struct Providers {
+    /// A person's files.
+    pub files: Arc<dyn Files>,
+    /// The language model.
+    pub core: Arc<dyn LlmCore>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Programs by the name of their image.
+pub trait Images: Send + Sync {
+    /// The program of an image, where there is one.
+    fn program(&self, image: &str) -> Option<Arc<dyn Program>>;
+}
+
+/// A request for a new run.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    /// The image to start from.
+    pub image: String,
+    /// What is to be reached.
+    pub goal: String,
+    /// The workspace, a folder that is there.
+    pub workspace: PathBuf,
+    /// The rights it starts with.
+    pub grants: Vec<Grant>,
+    /// The run it goes on from.
+    pub after: Option<RunId>,
+}
+
+/// How an answer to an approval or question was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// It counts.
+    Counted,
+    /// It came too late; what was decided, in words.
+    TooLate(String),
+}
+
+/// The operating system for agents. Cheap to clone.
+#[derive(Clone)]
+pub struct Kernel {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) journal: Journal,
+    pub(crate) providers: Providers,
+    pub(crate) images: Arc<dyn Images>,
+    pub(crate) scheduler: Arc<Scheduler>,
+    events: broadcast::Sender<KernelEvent>,
+    live: Mutex<HashMap<Pid, Arc<Live>>>,
+    waiters: Mutex<HashMap<CallId, Arc<Notify>>>,
+}
+
+impl Kernel {
+    /// Opens the journal of a data directory; nothing runs yet (see [`Kernel::resume`]). One kernel
+    /// at a time may have a journal: whoever calls holds the directory's lock.
+    ///
+    /// # Errors
+    /// The journal cannot be opened, is damaged, or is from a newer program.
+    pub fn open(
+        journal: &Path,
+        providers: Providers,
+        images: Arc<dyn Images>,
+    ) -> Result<Self, SysError> {
+        Self::open_observed(journal, providers, images, None)
+    }
+
+    /// As [`Kernel::open`], with a function called after every commit of the journal: for tests
+    /// that end the program between two commits.
+    ///
+    /// # Errors
+    /// As [`Kernel::open`].
+    pub fn open_observed(
+        journal: &Path,
+        providers: Providers,
+        images: Arc<dyn Images>,
+        hook: Option<CommitHook>,
+    ) -> Result<Self, SysError> {
+        let scheduler = Scheduler::new(Box::new(Fifo), Arc::clone(&providers.clock));
+        let inner = Inner {
+            journal: Journal::open(journal, hook)?,
+            providers,
+            images,
+            scheduler,
+            events: broadcast::channel(4096).0,
+            live: Mutex::default(),
+            waiters: Mutex::default(),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Runs processes on that had not ended when the program did: all, or those of one run. Each is
+    /// run again from its start, with the results that its calls had, until it stands where it
+    /// stood.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn resume(&self, only: Option<RunId>) -> Result<usize, SysError> {
+        let mut count = 0;
+        for process in self.inner.journal.unfinished().await? {
+            if only.is_none_or(|run| run == process.run) {
+                Arc::clone(&self.inner).start(process).await?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Starts a run.
+    ///
+    /// # Errors
+    /// The workspace is not there or not readable, the image does not exist, the request is empty
+    /// or too long.
+    pub async fn submit(&self, submission: Submission) -> Result<ProcessInfo, SysError> {
+        let Submission {
+            image,
+            goal,
+            workspace,
+            grants,
+            after,
+        } = submission;
+        if goal.trim().is_empty() {
+            return Err(SysError::new(Code::Invalid, "the request is empty")
+                .hint("say in a few words what is to be done"));
+        }
+        if goal.len() > REQUEST_MOST {
+            let message = format!(
+                "the request has `{}` bytes, `{REQUEST_MOST}` is the most",
+                goal.len()
+            );
+            return Err(
+                SysError::new(Code::Limit, message).hint("put the text into a file and name it")
+            );
+        }
+        if self.inner.images.program(&image).is_none() {
+            return Err(SysError::new(
+                Code::NotFound,
+                format!("there is no image `{image}`"),
+            ));
+        }
+        let new = NewProcess {
+            parent: None,
+            after,
+            call: None,
+            image,
+            goal,
+            workspace,
+            grants: grants.into_iter().map(|grant| (grant, None)).collect(),
+            issuer: "person".to_owned(),
+            now_ms: self.inner.providers.clock.now_ms(),
+        };
+        let process = self.inner.journal.create_process(new).await?;
+        Arc::clone(&self.inner).start(process.clone()).await?;
+        Ok(process)
+    }
+
+    /// Events from now on.
+    pub fn subscribe(&self) -> broadcast::Receiver<KernelEvent> {
+        self.inner.events.subscribe()
+    }
+
+    /// The latest thousand processes, newest first. One that has not ended and does not run here is
+    /// told as suspended, or as waiting for the person.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn processes(&self) -> Result<Vec<ProcessInfo>, SysError> {
+        let all = self.inner.journal.processes().await?;
+        Ok(all
+            .into_iter()
+            .map(|p| self.inner.as_it_stands(p))
+            .collect())
+    }
+
+    /// One process.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] where there is none of that number.
+    pub async fn process(&self, pid: Pid) -> Result<ProcessInfo, SysError> {
+        let found = self.inner.journal.process(pid).await?;
+        found.map(|p| self.inner.as_it_stands(p)).ok_or_else(|| {
+            SysError::new(Code::NotFound, format!("there is no process `{pid}`"))
+                .hint("list them with `steward ps`")
+        })
+    }
+
+    /// Steps of a process, in order.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn steps(&self, pid: Pid) -> Result<Vec<Step>, SysError> {
+        let rows = self.inner.journal.steps(pid).await?;
+        let shown = rows.into_iter().filter(|row| {
+            !row.title.is_empty()
+                && !matches!(
+                    row.name.as_str(),
+                    "clock.now" | "process.list" | "process.exit"
+                )
+        });
+        Ok(shown
+            .map(|row| Step {
+                seq: row.seq,
+                name: row.name,
+                title: row.title,
+                detail: row.detail,
+                state: step_state(row.state),
+                elapsed_ms: row.ended_ms.map(|end| end.saturating_sub(row.created_ms)),
+            })
+            .collect())
+    }
+
+    /// How a process ended, once it has.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn exit(&self, pid: Pid) -> Result<Option<Exit>, SysError> {
+        self.inner.journal.exit_of(pid).await
+    }
+
+    /// Waits until a process has ended.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] where it neither runs here nor has ended.
+    pub async fn wait(&self, pid: Pid) -> Result<Exit, SysError> {
+        self.inner.exit_of(pid).await
+    }
+
+    /// Approvals that wait, oldest first.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn approvals(&self) -> Result<Vec<Approval>, SysError> {
+        self.inner.journal.pending().await
+    }
+
+    /// Answers an approval as shown under `digest`. The first answer counts.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] for a number that is none, [`Code::Conflict`] where something else was
+    /// shown.
+    pub async fn decide(
+        &self,
+        id: u64,
+        approve: bool,
+        digest: &str,
+        by: &str,
+    ) -> Result<Taken, SysError> {
+        let now = self.inner.providers.clock.now_ms();
+        let taken = self
+            .inner
+            .journal
+            .decide(id, approve, digest.to_owned(), by.to_owned(), now)
+            .await?;
+        match taken {
+            Ok((call, decision)) => {
+                let approved = matches!(decision, Decision::Approved(_));
+                self.inner.tell(KernelEvent::Decided {
+                    id,
+                    approved,
+                    by: by.to_owned(),
+                });
+                self.inner.wake(call);
+                Ok(Taken::Counted)
+            }
+            Err(why) => Ok(Taken::TooLate(why)),
+        }
+    }
+
+    /// Questions that wait, oldest first.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn questions(&self) -> Result<Vec<Question>, SysError> {
+        self.inner.journal.questions().await
+    }
+
+    /// Answers a question. The first answer counts.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] for a number that is none.
+    pub async fn answer(&self, id: u64, text: &str, by: &str) -> Result<Taken, SysError> {
+        if text.len() > REQUEST_MOST {
+            return Err(SysError::new(
+                Code::Limit,
+                format!("the answer has `{}` bytes", text.len()),
+            )
+            .hint("say it shorter"));
+        }
+        let now = self.inner.providers.clock.now_ms();
+        match self
+            .inner
+            .journal
+            .reply(id, text.to_owned(), by.to_owned(), now)
+            .await?
+        {
+            Some(call) => {
+                self.inner.wake(call);
+                Ok(Taken::Counted)
+            }
+            None => Ok(Taken::TooLate("it was answered already".to_owned())),
+        }
+    }
+
+    /// Ends a process and its children.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] for a number that is none.
+    pub async fn kill(&self, pid: Pid, by: &str) -> Result<(), SysError> {
+        self.inner.kill(pid, by).await
+    }
+
+    /// Rows of the journal, newest first.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn journal(&self, query: JournalQuery) -> Result<Vec<JournalRow>, SysError> {
+        self.inner.journal.rows(query).await
+    }
+
+    /// Runs that changed files and were not undone.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn undoable_runs(&self) -> Result<std::collections::HashSet<RunId>, SysError> {
+        self.inner.journal.undoable_runs().await
+    }
+
+    /// Active capabilities of a process.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn capabilities(&self, pid: Pid) -> Result<Vec<Capability>, SysError> {
+        self.inner.journal.held(pid).await
+    }
+
+    /// Takes a capability back, and all derived from it, from the next check on. False where there
+    /// is no such active one.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub async fn revoke(&self, id: CapabilityId, by: &str) -> Result<bool, SysError> {
+        let now = self.inner.providers.clock.now_ms();
+        self.inner.journal.revoke(id, by.to_owned(), now).await
+    }
+}
+
+impl Inner {
+    pub(crate) fn tell(&self, event: KernelEvent) {
+        // Nobody listening is no fault: everything stands in the journal.
+        let _listeners = self.events.send(event);
+    }
+
+    pub(crate) fn waiter(self: &Arc<Self>, call: CallId) -> Waiter {
+        let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+        let notify = Arc::clone(waiters.entry(call).or_default());
+        Waiter {
+            inner: Arc::clone(self),
+            call,
+            notify,
+        }
+    }
+
+    fn wake(&self, call: CallId) {
+        let waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waiter) = waiters.get(&call) {
+            waiter.notify_one();
+        }
+    }
+
+    fn lock_live(&self) -> MutexGuard<'_, HashMap<Pid, Arc<Live>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, pid: Pid) -> Option<Arc<Live>> {
+        self.lock_live().get(&pid).cloned()
+    }
+
+    fn as_it_stands(&self, process: ProcessInfo) -> ProcessInfo {
+        if process.state.is_final() {
+            return process;
+        }
+        match self.find(process.pid) {
+            Some(live) => live.info(),
+            None if process.state == ProcessState::WaitingHuman => process,
+            None => ProcessInfo {
+                state: ProcessState::Suspended,
+                ..process
+            },
+        }
+    }
+
+    /// Runs a process that does not run yet.
+    pub(crate) async fn start(self: Arc<Self>, process: ProcessInfo) -> Result<(), SysError> {
+        let pid = process.pid;
+        let past = self.journal.calls(pid).await?;
+        let history = self.journal.turns(process.after, TURNS).await?;
+        let live = {
+            let mut all = self.lock_live();
+            if all.contains_key(&pid) {
+                return Ok(());
+            }
+            let live = Arc::new(Live::new(process, history, past));
+            all.insert(pid, Arc::clone(&live));
+            live
+        };
+        let info = live.set(ProcessState::Running, "");
+        let program = self.images.program(&info.image);
+        self.tell(KernelEvent::Process(info));
+        tokio::spawn(async move { self.run(live, program).await });
+        Ok(())
+    }
+
+    async fn run(self: Arc<Self>, live: Arc<Live>, program: Option<Arc<dyn Program>>) {
+        let (state, exit) = match program {
+            Some(program) => self.execute(&live, program).await,
+            None => {
+                let message = format!("there is no image `{}` any more", live.info().image);
+                (
+                    ProcessState::Failed,
+                    failure(SysError::new(Code::NotFound, message)),
+                )
+            }
+        };
+        // An effect that has begun is finished and written down first.
+        let _between_effects = live.acting.lock().await;
+        let now = self.providers.clock.now_ms();
+        let info = live.update(|info| {
+            info.state = state;
+            info.ended_ms = Some(now);
+            info.status.clear();
+        });
+        match self.journal.end_process(info.clone(), exit.clone()).await {
+            Ok(lapsed) => {
+                for id in lapsed {
+                    let by = "process ended".to_owned();
+                    self.tell(KernelEvent::Decided {
+                        id,
+                        approved: false,
+                        by,
+                    });
+                }
+            }
+            Err(error) => {
+                tracing::error!(pid = info.pid.0, %error, "a process's end was not written down")
+            }
+        }
+        self.lock_live().remove(&info.pid);
+        live.ended.send_replace(Some(exit.clone()));
+        self.tell(KernelEvent::Process(info.clone()));
+        self.tell(KernelEvent::Ended {
+            process: info,
+            exit,
+        });
+    }
+
+    async fn execute(
+        self: &Arc<Self>,
+        live: &Arc<Live>,
+        program: Arc<dyn Program>,
+    ) -> (ProcessState, Exit) {
+        let sys = Sys::new(Arc::clone(self), Arc::clone(live));
+        let mut stop = live.stop.subscribe();
+        let mut task = tokio::spawn(async move { program.run(sys).await });
+        let stopped = tokio::select! {
+            ended = &mut task => Err(ended),
+            why = stop.wait_for(Option::is_some) => Ok(why.ok().and_then(|why| why.clone())),
+        };
+        match stopped {
+            Ok(why) => {
+                task.abort();
+                let _aborted = task.await;
+                match why {
+                    Some(Stop::Exit(exit)) => (ProcessState::Exited, exit),
+                    Some(Stop::Killed(by)) => {
+                        let error = SysError::new(Code::Interrupted, format!("stopped by {by}"));
+                        (ProcessState::Killed, failure(error))
+                    }
+                    None => (
+                        ProcessState::Killed,
+                        failure(SysError::new(Code::Interrupted, "stopped")),
+                    ),
+                }
+            }
+            Err(Ok(Ok(exit))) => (ProcessState::Exited, exit),
+            Err(Ok(Err(error))) => (ProcessState::Failed, failure(error)),
+            Err(Err(_panic)) => {
+                let error = SysError::new(Code::Internal, "the agent's program broke down")
+                    .hint("this is a fault of Steward; what was done stands in the journal");
+                (ProcessState::Failed, failure(error))
+            }
+        }
+    }
+
+    pub(crate) async fn exit_of(&self, pid: Pid) -> Result<Exit, SysError> {
+        if let Some(live) = self.find(pid) {
+            let mut ended = live.ended.subscribe();
+            if let Ok(exit) = ended.wait_for(Option::is_some).await
+                && let Some(exit) = exit.clone()
+            {
+                return Ok(exit);
+            }
+        }
+        self.journal.exit_of(pid).await?.ok_or_else(|| {
+            SysError::new(Code::NotFound, format!("process `{pid}` does not run here"))
+                .hint("list processes with `steward ps`")
+        })
+    }
+
+    /// Ends a process and its descendants, children first.
+    pub(crate) async fn kill(&self, pid: Pid, by: &str) -> Result<(), SysError> {
+        let process = self.journal.process(pid).await?.ok_or_else(|| {
+            SysError::new(Code::NotFound, format!("there is no process `{pid}`"))
+                .hint("list processes with `steward ps`")
+        })?;
+        let family = self.journal.processes_of_run(process.run).await?;
+        let mut doomed = vec![pid];
+        for process in &family {
+            if process
+                .parent
+                .is_some_and(|parent| doomed.contains(&parent))
+            {
+                doomed.push(process.pid);
+            }
+        }
+        for pid in doomed.into_iter().rev() {
+            let Some(process) = family.iter().find(|p| p.pid == pid) else {
+                continue;
+            };
+            if process.state.is_final() {
+                continue;
+            }
+            match self.find(pid) {
+                Some(live) => live.stop(Stop::Killed(by.to_owned())),
+                None => self.end_suspended(process, by).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn end_suspended(&self, process: &ProcessInfo, by: &str) -> Result<(), SysError> {
+        let now = self.providers.clock.now_ms();
+        let info = ProcessInfo {
+            state: ProcessState::Killed,
+            ended_ms: Some(now),
+            ..process.clone()
+        };
+        let exit = failure(SysError::new(Code::Interrupted, format!("stopped by {by}")));
+        self.journal.end_process(info.clone(), exit.clone()).await?;
+        self.tell(KernelEvent::Process(info.clone()));
+        self.tell(KernelEvent::Ended {
+            process: info,
+            exit,
+        });
+        Ok(())
+    }
+}
+
+/// A call that waits for the person; forgotten when dropped.
+pub(crate) struct Waiter {
+    inner: Arc<Inner>,
+    call: CallId,
+    notify: Arc<Notify>,
+}
+
+impl Waiter {
+    /// Waits until an answer was given since this was made or last waited.
+    pub(crate) async fn notified(&self) {
+        self.notify.notified().await;
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut waiters = self
+            .inner
+            .waiters
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        waiters.remove(&self.call);
+    }
+}
+
+fn failure(error: SysError) -> Exit {
+    Exit {
+        ok: false,
+        answer: String::new(),
+        error: Some(error),
+    }
+}

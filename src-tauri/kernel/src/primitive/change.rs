@@ -1,0 +1,418 @@
+//! `fs.write`, `fs.mkdir`, `fs.move`, `fs.delete`: changing a workspace.
+//!
+//! One path for all of them: plan → ask → look again → executing → act → outcome. What the person
+//! says yes to is the plan's digest; if the files stand otherwise when the yes comes, they are asked
+//! anew.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde_json::Value;
+
+use super::{Ctx, Outcome, Primitive, json, short};
+use crate::capability::{CapabilityId, Right, Stance, Verdict};
+use crate::error::{Code, SysError};
+use crate::escape::shown;
+use crate::human::{self, Approval, Preview, Risk};
+use crate::journal::{CallState, Decision, Ended};
+use crate::provider::{Change, Files, PathState, Plan};
+use crate::syscall::{Changed, FsDelete, FsMkdir, FsMove, FsWrite, Written};
+
+/// Memo of a call whose effect may have happened before a restart.
+const REPEAT: &str = "repeat";
+/// Bytes that `fs.write` takes at most.
+const WRITE_MOST: usize = 16 * 1024 * 1024;
+
+impl Primitive for FsWrite {
+    fn subject(&self) -> String {
+        let sha = human::sha256(self.text.as_bytes());
+        format!(
+            "{}, {} bytes, sha256 {}",
+            shown(&self.path),
+            self.text.len(),
+            short(&sha)
+        )
+    }
+
+    async fn perform(self, ctx: &Ctx) -> Result<Outcome<Written>, SysError> {
+        if self.text.len() > WRITE_MOST {
+            let message = format!(
+                "the text has `{}` bytes, `{WRITE_MOST}` is the most",
+                self.text.len()
+            );
+            return Err(SysError::new(Code::Limit, message).hint("write it in parts"));
+        }
+        let bytes = Arc::new(self.text.into_bytes());
+        let change = Change::Write {
+            path: self.path,
+            bytes,
+        };
+        let wanted = Wanted {
+            change,
+            rights: &[Right::Write],
+            base: self.base,
+        };
+        let (plan, detail) = wanted.carry_out(ctx, |plan| json(&written(plan))).await?;
+        Ok(Outcome::new(written(&plan), detail))
+    }
+}
+
+fn written(plan: &Plan) -> Written {
+    let (bytes, sha256) = match &plan.after {
+        PathState::File { sha256, bytes, .. } => (*bytes, sha256.0.clone()),
+        _ => (0, String::new()),
+    };
+    let overwritten = plan.before != PathState::Absent;
+    Written {
+        path: plan.path.clone(),
+        bytes,
+        sha256,
+        overwritten,
+    }
+}
+
+impl Primitive for FsMkdir {
+    fn subject(&self) -> String {
+        shown(&self.path)
+    }
+
+    async fn perform(self, ctx: &Ctx) -> Result<Outcome<Changed>, SysError> {
+        changed(ctx, Change::Mkdir { path: self.path }, &[Right::Write]).await
+    }
+}
+
+impl Primitive for FsMove {
+    fn subject(&self) -> String {
+        format!("{} to {}", shown(&self.from), shown(&self.to))
+    }
+
+    async fn perform(self, ctx: &Ctx) -> Result<Outcome<Changed>, SysError> {
+        let change = Change::Move {
+            from: self.from,
+            to: self.to,
+        };
+        changed(ctx, change, &[Right::Delete, Right::Write]).await
+    }
+}
+
+impl Primitive for FsDelete {
+    fn subject(&self) -> String {
+        shown(&self.path)
+    }
+
+    async fn perform(self, ctx: &Ctx) -> Result<Outcome<Changed>, SysError> {
+        changed(ctx, Change::Delete { path: self.path }, &[Right::Delete]).await
+    }
+}
+
+async fn changed(
+    ctx: &Ctx,
+    change: Change,
+    rights: &'static [Right],
+) -> Result<Outcome<Changed>, SysError> {
+    let result = |plan: &Plan| {
+        let path = plan.target.as_ref().map_or(&plan.path, |t| &t.path);
+        Changed { path: path.clone() }
+    };
+    let wanted = Wanted {
+        change,
+        rights,
+        base: None,
+    };
+    let (plan, detail) = wanted.carry_out(ctx, |plan| json(&result(plan))).await?;
+    Ok(Outcome::new(result(&plan), detail))
+}
+
+struct Wanted {
+    change: Change,
+    rights: &'static [Right],
+    base: Option<String>,
+}
+
+enum Acted {
+    Done(String),
+    Changed,
+}
+
+impl Wanted {
+    async fn carry_out(
+        self,
+        ctx: &Ctx,
+        output: impl Fn(&Plan) -> Result<Value, SysError>,
+    ) -> Result<(Plan, String), SysError> {
+        let repeat = ctx.settle_unknown().await?;
+        loop {
+            let verdict = ctx.strictest(self.rights).await?;
+            let plan = self.plan(ctx).await?;
+            let digest = human::binding(ctx.info.pid, ctx.row.seq, ctx.name, &(&plan, repeat));
+            let mut once = None;
+            if verdict.stance == Stance::Ask || repeat {
+                let asked = self.approval(ctx, &plan, repeat, digest).await?;
+                match ctx.ask_for_yes(asked, verdict.by).await? {
+                    Decision::Approved(capability) => once = Some(capability),
+                    Decision::Denied => return Err(refused(&plan, repeat)),
+                }
+            }
+            let acted = self.act(ctx, &plan, once, verdict, output(&plan)?).await?;
+            if let Acted::Done(detail) = acted {
+                return Ok((plan, detail));
+            }
+        }
+    }
+
+    async fn plan(&self, ctx: &Ctx) -> Result<Plan, SysError> {
+        let _slot = ctx.turn().await?;
+        let change = self.change.clone();
+        let plan = ctx
+            .blocking(move |files, root| files.plan(&root, &change))
+            .await?;
+        if let Some(base) = &self.base
+            && !matches!(&plan.before, PathState::File { sha256, .. } if sha256.0 == *base)
+        {
+            return Err(SysError::new(
+                Code::Conflict,
+                format!(
+                    "`{}` is no longer the version this was made from",
+                    shown(&plan.path)
+                ),
+            )
+            .hint("read it again and make the change on what is there now"));
+        }
+        Ok(plan)
+    }
+
+    async fn approval(
+        &self,
+        ctx: &Ctx,
+        plan: &Plan,
+        repeat: bool,
+        digest: crate::provider::Digest,
+    ) -> Result<Approval, SysError> {
+        let (change, planned) = (self.change.clone(), plan.clone());
+        let preview = ctx
+            .blocking(move |files, _| preview(files, &change, &planned))
+            .await?;
+        let text = match &self.change {
+            Change::Write { bytes, .. } => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        };
+        let mut risks = human::risks_of(plan, text);
+        if repeat {
+            risks.insert(0, Risk::Repeat);
+        }
+        let sha256 = match &plan.after {
+            PathState::File { sha256, .. } if plan.target.is_none() => Some(sha256.clone()),
+            _ => None,
+        };
+        Ok(Approval {
+            id: 0,
+            pid: ctx.info.pid,
+            run: ctx.info.run,
+            image: ctx.info.image.clone(),
+            goal: shown(&ctx.info.goal),
+            action: ctx.name.to_owned(),
+            kind: human::kind_of(ctx.name, plan),
+            path: shown(&plan.absolute),
+            relative: shown(&plan.path),
+            target: plan.target.as_ref().map(|t| shown(&t.absolute)),
+            bytes_before: plan.before.bytes(),
+            bytes_after: plan.after.bytes(),
+            sha256,
+            preview,
+            risks,
+            items: Vec::new(),
+            digest,
+            asked_ms: 0,
+        })
+    }
+
+    /// Looks once more, then acts. From the `executing` row to the `outcome` row nothing can come
+    /// between: the work is a task of its own, and the process ends only after it.
+    async fn act(
+        &self,
+        ctx: &Ctx,
+        plan: &Plan,
+        once: Option<CapabilityId>,
+        verdict: Verdict,
+        output: Value,
+    ) -> Result<Acted, SysError> {
+        let slot = ctx.turn().await?;
+        ctx.strictest(self.rights).await?;
+        let again = {
+            let change = self.change.clone();
+            ctx.blocking(move |files, root| files.plan(&root, &change))
+                .await?
+        };
+        if again != *plan {
+            return Ok(Acted::Changed);
+        }
+        let (inner, live) = (Arc::clone(&ctx.inner), Arc::clone(&ctx.live));
+        let (call, at, root) = (ctx.row.id, ctx.at(), ctx.info.workspace.clone());
+        let (change, plan) = (self.change.clone(), plan.clone());
+        let detail = described(&plan, once, verdict);
+        let acting = tokio::spawn(async move {
+            let _acting = live.acting.lock().await;
+            let _slot = slot;
+            let change_row = Some((root.to_string_lossy().into_owned(), plan.clone()));
+            let journal = &inner.journal;
+            if !journal
+                .executing(call, at, once, change_row, detail.clone())
+                .await?
+            {
+                return Err(SysError::new(
+                    Code::Denied,
+                    "the approval was used or taken back already",
+                )
+                .hint("ask again"));
+            }
+            let files = Arc::clone(&inner.providers.files);
+            let applied =
+                tokio::task::spawn_blocking(move || files.apply(&root, &change, &plan)).await;
+            let applied = applied.unwrap_or_else(|e| {
+                Err(SysError::new(
+                    Code::Internal,
+                    format!("the file provider stopped: {e}"),
+                ))
+            });
+            let at = crate::journal::At {
+                now_ms: inner.providers.clock.now_ms(),
+                ..at
+            };
+            match applied {
+                Err(error) if error.code == Code::Conflict => {
+                    journal.nothing_done(call, at).await?;
+                    Ok(None)
+                }
+                Err(error) => {
+                    let (result, detail) = (Err(error.clone()), shown(&error.message));
+                    let ended = Ended {
+                        state: CallState::Failed,
+                        result,
+                        detail,
+                        tokens: 0,
+                    };
+                    journal.outcome(call, at, ended).await?;
+                    Ok(Some(Err(error)))
+                }
+                Ok(()) => {
+                    let result = Ok(output);
+                    let ended = Ended {
+                        state: CallState::Done,
+                        result,
+                        detail: detail.clone(),
+                        tokens: 0,
+                    };
+                    journal.outcome(call, at, ended).await?;
+                    Ok(Some(Ok(detail)))
+                }
+            }
+        });
+        let acted = acting.await.map_err(|e| {
+            SysError::new(Code::Internal, format!("the kernel stopped acting: {e}"))
+        })??;
+        match acted {
+            None => Ok(Acted::Changed),
+            Some(result) => {
+                ctx.recorded.store(true, Ordering::Release);
+                result.map(Acted::Done)
+            }
+        }
+    }
+}
+
+impl Ctx {
+    /// The strictest of what the caller's capabilities say to these rights on its workspace.
+    pub(super) async fn strictest(&self, rights: &[Right]) -> Result<Verdict, SysError> {
+        let mut strictest: Option<Verdict> = None;
+        for right in rights {
+            let verdict = self.check(self.workspace(), *right).await?;
+            if strictest.is_none_or(|s| s.stance == Stance::Allow) {
+                strictest = Some(verdict);
+            }
+        }
+        strictest.ok_or_else(|| SysError::new(Code::Internal, "a change names no right"))
+    }
+
+    /// Whether this call was executing when the program ended. Then only a person decides whether
+    /// it is done (again).
+    pub(super) async fn settle_unknown(&self) -> Result<bool, SysError> {
+        match self.row.state {
+            CallState::Executing => {
+                self.inner.journal.unknown(self.row.id, self.at()).await?;
+                let memo = Value::from(REPEAT);
+                self.inner
+                    .journal
+                    .remember(self.row.id, self.info.pid, memo)
+                    .await?;
+                Ok(true)
+            }
+            CallState::Unknown => Ok(true),
+            // Waiting for the answer to a repeat looks like any wait; the memo tells.
+            _ => Ok(self.row.memo.as_ref().is_some_and(|memo| *memo == REPEAT)),
+        }
+    }
+}
+
+fn preview(files: &dyn Files, change: &Change, plan: &Plan) -> Result<Preview, SysError> {
+    let old = |state: &PathState| match state {
+        PathState::File { bytes, .. } if *bytes > human::PREVIEW_MOST => Ok(Err(*bytes)),
+        PathState::File { sha256, .. } => {
+            files.version(sha256, human::PREVIEW_MOST).map(Some).map(Ok)
+        }
+        _ => Ok(Ok(None)),
+    };
+    let (before, after) = match (change, &plan.target) {
+        (Change::Write { bytes, .. }, _) => (old(&plan.before)?, Some(bytes.as_slice())),
+        (Change::Delete { .. }, _) => (old(&plan.before)?, None),
+        (Change::Move { .. }, Some(target)) => (old(&target.before)?, None),
+        _ => (Ok(None), None),
+    };
+    Ok(match before {
+        Err(bytes) => Preview::too_long(bytes),
+        Ok(_) if after.is_some_and(|b| b.len() as u64 > human::PREVIEW_MOST) => {
+            Preview::too_long(after.map_or(0, |b| b.len() as u64))
+        }
+        Ok(before) => Preview::between(before.as_deref(), after),
+    })
+}
+
+fn refused(plan: &Plan, repeat: bool) -> SysError {
+    if repeat {
+        return SysError::new(
+            Code::Unknown,
+            format!(
+                "it is not known whether `{}` was changed before the program ended",
+                shown(&plan.path)
+            ),
+        )
+        .hint("look at the file; it was not changed again");
+    }
+    SysError::new(
+        Code::Refused,
+        format!("the person said no; `{}` is as it was", shown(&plan.path)),
+    )
+    .hint("leave it, or ask what they want instead")
+}
+
+fn described(plan: &Plan, once: Option<CapabilityId>, verdict: Verdict) -> String {
+    let state = |state: &PathState| match state {
+        PathState::Absent => "nothing".to_owned(),
+        PathState::File { sha256, bytes, .. } => {
+            format!("{bytes} bytes (sha256 {})", short(sha256))
+        }
+        PathState::Folder { .. } => "a folder".to_owned(),
+    };
+    let what = match &plan.target {
+        Some(target) => format!("{} to {}", shown(&plan.path), shown(&target.path)),
+        None => format!(
+            "{}: {} → {}",
+            shown(&plan.path),
+            state(&plan.before),
+            state(&plan.after)
+        ),
+    };
+    match once {
+        Some(capability) => format!("{what}, by your yes (capability {capability})"),
+        None => format!("{what}, by capability {}", verdict.by),
+    }
+}

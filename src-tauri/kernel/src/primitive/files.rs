@@ -1,0 +1,134 @@
+//! `fs.read`, `fs.list`, `fs.stat`: looking at a workspace.
+
+use super::{Ctx, Outcome, Primitive, short};
+use crate::capability::Right;
+use crate::error::{Code, SysError};
+use crate::escape::shown;
+use crate::provider::{FileKind, FileStat, Listing};
+use crate::syscall::{FileText, FsList, FsRead, FsStat};
+
+const READ_DEFAULT: u64 = 256 * 1024;
+const READ_MOST: u64 = 1024 * 1024;
+const LIST_DEFAULT: u32 = 1_000;
+const LIST_MOST: u32 = 10_000;
+
+impl Primitive for FsRead {
+    fn subject(&self) -> String {
+        shown(&self.path)
+    }
+
+    async fn perform(self, ctx: &Ctx) -> Result<Outcome<FileText>, SysError> {
+        let limit = bounded("limit", self.limit.unwrap_or(READ_DEFAULT), READ_MOST)?;
+        ctx.check(ctx.workspace(), Right::Read).await?;
+        let _slot = ctx.turn().await?;
+        let verdict = ctx.check(ctx.workspace(), Right::Read).await?;
+        let path = self.path.clone();
+        let file = ctx
+            .blocking(move |files, root| files.read(&root, &path, 0, limit))
+            .await?;
+        let cut = file.total > file.bytes.len() as u64;
+        let text = text(file.bytes, cut, &self.path)?;
+        let sha = file.sha256.as_ref();
+        let digest = sha.map_or(String::new(), |s| format!(", sha256 {}", short(s)));
+        let part = if cut {
+            format!(", the first {} read", text.len())
+        } else {
+            String::new()
+        };
+        let detail = format!(
+            "{} bytes{part}{digest}, by capability {}",
+            file.total, verdict.by
+        );
+        let sha256 = file.sha256.map(|s| s.0);
+        Ok(Outcome::new(
+            FileText {
+                text,
+                total: file.total,
+                cut,
+                sha256,
+            },
+            detail,
+        ))
+    }
+}
+
+impl Primitive for FsList {
+    fn subject(&self) -> String {
+        shown(&self.path)
+    }
+
+    async fn perform(self, ctx: &Ctx) -> Result<Outcome<Listing>, SysError> {
+        let limit = self.limit.unwrap_or(LIST_DEFAULT);
+        let limit = bounded("limit", limit.into(), LIST_MOST.into())?;
+        ctx.check(ctx.workspace(), Right::Read).await?;
+        let _slot = ctx.turn().await?;
+        let verdict = ctx.check(ctx.workspace(), Right::Read).await?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let listing = ctx
+            .blocking(move |files, root| files.list(&root, &self.path, limit))
+            .await?;
+        let more = match listing.left_out {
+            0 => String::new(),
+            n => format!(", {n} left out"),
+        };
+        let detail = format!(
+            "{} entries{more}, by capability {}",
+            listing.entries.len(),
+            verdict.by
+        );
+        Ok(Outcome::new(listing, detail))
+    }
+}
+
+impl Primitive for FsStat {
+    fn subject(&self) -> String {
+        shown(&self.path)
+    }
+
+    async fn perform(self, ctx: &Ctx) -> Result<Outcome<FileStat>, SysError> {
+        ctx.check(ctx.workspace(), Right::Read).await?;
+        let _slot = ctx.turn().await?;
+        let verdict = ctx.check(ctx.workspace(), Right::Read).await?;
+        let stat = ctx
+            .blocking(move |files, root| files.stat(&root, &self.path))
+            .await?;
+        let what = match stat.kind {
+            FileKind::File => format!("file, {} bytes", stat.bytes),
+            FileKind::Folder => "folder".to_owned(),
+        };
+        Ok(Outcome::new(
+            stat,
+            format!("{what}, by capability {}", verdict.by),
+        ))
+    }
+}
+
+fn bounded(what: &str, value: u64, most: u64) -> Result<u64, SysError> {
+    if (1..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(
+        SysError::new(Code::Invalid, format!("`{what}` is `{value}`"))
+            .hint(format!("use a number from 1 to {most}")),
+    )
+}
+
+fn text(bytes: Vec<u8>, cut: bool, path: &str) -> Result<String, SysError> {
+    let whole = match std::str::from_utf8(&bytes) {
+        Ok(_) => bytes.len(),
+        // A cut in the middle of a character is the cut's fault, not the file's.
+        Err(e) if cut && e.error_len().is_none() => e.valid_up_to(),
+        Err(_) => 0,
+    };
+    let readable = !bytes[..whole].contains(&0);
+    if (whole == 0 && !bytes.is_empty()) || !readable {
+        return Err(SysError::new(
+            Code::Invalid,
+            format!("`{}` is not a text file in UTF-8", shown(path)),
+        )
+        .hint("choose a text file"));
+    }
+    let mut bytes = bytes;
+    bytes.truncate(whole);
+    String::from_utf8(bytes).map_err(|e| SysError::new(Code::Internal, e.to_string()))
+}

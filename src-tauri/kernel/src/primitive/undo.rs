@@ -1,0 +1,499 @@
+//! `fs.undo`: putting back what a run changed, newest change first.
+//!
+//! A path that stands otherwise than the run left it was edited since, by the person or by another
+//! run: it is kept as it is and told. What an undo changes is written down like any change, so an
+//! undo can be undone.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde::Serialize;
+
+use super::{Ctx, Outcome, Primitive, json};
+use crate::capability::{CapabilityId, Right, Stance, Verdict};
+use crate::error::{Code, SysError};
+use crate::escape::shown;
+use crate::human::{self, Approval, EffectKind, Preview, Risk};
+use crate::journal::{At, CallId, CallState, ChangeRow, Decision, Ended};
+use crate::kernel::Inner;
+use crate::process::RunId;
+use crate::provider::{Change, Digest, Files, PathState, Plan};
+use crate::syscall::{FsUndo, Undone};
+
+/// Changes of one run that are undone at once at most.
+const CHANGES_MOST: usize = 10_000;
+const RIGHTS: &[Right] = &[Right::Write, Right::Delete];
+
+impl Primitive for FsUndo {
+    fn subject(&self) -> String {
+        self.run
+            .map_or_else(|| "the last run".to_owned(), |run| format!("run {run}"))
+    }
+
+    async fn perform(self, ctx: &Ctx) -> Result<Outcome<Undone>, SysError> {
+        let repeat = ctx.settle_unknown().await?;
+        let run = ctx.run_to_undo(self.run).await?;
+        loop {
+            let verdict = ctx.strictest(RIGHTS).await?;
+            let steps = ctx.steps_back(run).await?;
+            let digest =
+                human::binding(ctx.info.pid, ctx.row.seq, ctx.name, &(run, &steps, repeat));
+            let mut once = None;
+            if verdict.stance == Stance::Ask || repeat {
+                let asked = approval(ctx, run, &steps, repeat, digest);
+                match ctx.ask_for_yes(asked, verdict.by).await? {
+                    Decision::Approved(capability) => once = Some(capability),
+                    Decision::Denied => {
+                        return Err(SysError::new(
+                            Code::Refused,
+                            format!("the person said no; what run `{run}` did stands"),
+                        ));
+                    }
+                }
+            }
+            if let Some(undone) = ctx.go_back(run, steps, once, verdict).await? {
+                let detail = described(&undone);
+                return Ok(Outcome::new(undone, detail));
+            }
+        }
+    }
+}
+
+/// One step back: the inverse of one change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Step {
+    change: u64,
+    back: Back,
+    /// What must be there for the step to be taken.
+    expect: (String, PathState),
+    /// Why it is not taken, where it is not.
+    kept: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+enum Back {
+    Delete {
+        path: String,
+    },
+    /// A folder that was made on the way, if it is empty by then.
+    DeleteIfEmpty {
+        path: String,
+    },
+    Restore {
+        path: String,
+        sha256: Digest,
+        mode: u32,
+    },
+    Mkdir {
+        path: String,
+    },
+    Move {
+        from: String,
+        to: String,
+    },
+}
+
+impl Back {
+    fn change(&self) -> Change {
+        match self.clone() {
+            Back::Delete { path } | Back::DeleteIfEmpty { path } => Change::Delete { path },
+            Back::Restore { path, sha256, mode } => Change::Restore { path, sha256, mode },
+            Back::Mkdir { path } => Change::Mkdir { path },
+            Back::Move { from, to } => Change::Move { from, to },
+        }
+    }
+
+    fn path(&self) -> &str {
+        match self {
+            Back::Delete { path }
+            | Back::DeleteIfEmpty { path }
+            | Back::Restore { path, .. }
+            | Back::Mkdir { path } => path,
+            Back::Move { to, .. } => to,
+        }
+    }
+
+    fn after(&self, before: &PathState) -> PathState {
+        match self {
+            Back::Delete { .. } | Back::DeleteIfEmpty { .. } => PathState::Absent,
+            Back::Restore { sha256, mode, .. } => PathState::File {
+                sha256: sha256.clone(),
+                bytes: 0,
+                mode: *mode,
+            },
+            Back::Mkdir { .. } => PathState::Folder { mode: 0 },
+            Back::Move { .. } => before.clone(),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Back::Delete { path } => format!("delete {}, which the run made", shown(path)),
+            Back::DeleteIfEmpty { path } => {
+                format!("delete the folder {} if it is empty", shown(path))
+            }
+            Back::Restore { path, .. } => format!("put back {}", shown(path)),
+            Back::Mkdir { path } => format!("make the folder {} again", shown(path)),
+            Back::Move { from, to } => format!("move {} back to {}", shown(from), shown(to)),
+        }
+    }
+}
+
+/// What would stand at a path after the steps planned so far.
+struct Ahead<'a> {
+    files: &'a dyn Files,
+    root: &'a Path,
+    states: HashMap<String, PathState>,
+    /// Moves planned so far, as (new place, where it still lies on disk).
+    moved: Vec<(String, String)>,
+}
+
+impl Ahead<'_> {
+    fn state(&self, path: &str) -> Result<PathState, SysError> {
+        if let Some(state) = self.states.get(path) {
+            return Ok(state.clone());
+        }
+        let mut lies = path.to_owned();
+        for (to, from) in self.moved.iter().rev() {
+            if let Some(below) = lies
+                .strip_prefix(to.as_str())
+                .filter(|rest| rest.starts_with('/'))
+            {
+                lies = format!("{from}{below}");
+            }
+        }
+        self.files.state(self.root, &lies)
+    }
+
+    fn take(&mut self, back: &Back, expect: &PathState) {
+        if let Back::Move { from, to } = back {
+            self.states.insert(from.clone(), PathState::Absent);
+            self.moved.push((to.clone(), from.clone()));
+        }
+        self.states
+            .insert(back.path().to_owned(), back.after(expect));
+    }
+}
+
+fn plan_back(files: &dyn Files, root: &Path, changes: &[ChangeRow]) -> Result<Vec<Step>, SysError> {
+    let mut ahead = Ahead {
+        files,
+        root,
+        states: HashMap::new(),
+        moved: Vec::new(),
+    };
+    let mut steps = Vec::new();
+    for row in changes {
+        for (back, expect) in inverse(&row.plan) {
+            let now = ahead.state(&expect.0)?;
+            let done = back.after(&now);
+            let target = ahead.state(back.path())?;
+            let kept = if same(&now, &expect.1) {
+                None
+            } else if same(&target, &done) {
+                // It stands as before already: an undo that was interrupted, or the person's own.
+                Some(String::new())
+            } else {
+                Some("it was changed since".to_owned())
+            };
+            if kept.is_none() {
+                ahead.take(&back, &expect.1);
+            }
+            steps.push(Step {
+                change: row.id,
+                back,
+                expect,
+                kept,
+            });
+        }
+    }
+    Ok(steps)
+}
+
+/// The steps that take a change back, each with what must stand where for it.
+fn inverse(plan: &Plan) -> Vec<(Back, (String, PathState))> {
+    let path = plan.path.clone();
+    let restore = |path: &str, state: &PathState| match state {
+        PathState::File { sha256, mode, .. } => Some(Back::Restore {
+            path: path.to_owned(),
+            sha256: sha256.clone(),
+            mode: *mode,
+        }),
+        PathState::Folder { .. } => Some(Back::Mkdir {
+            path: path.to_owned(),
+        }),
+        PathState::Absent => None,
+    };
+    let mut steps = Vec::new();
+    if let Some(target) = &plan.target {
+        let back = Back::Move {
+            from: target.path.clone(),
+            to: path,
+        };
+        steps.push((back, (target.path.clone(), plan.before.clone())));
+        if let Some(back) = restore(&target.path, &target.before) {
+            steps.push((back, (target.path.clone(), PathState::Absent)));
+        }
+    } else {
+        let back = restore(&path, &plan.before).unwrap_or(Back::Delete { path: path.clone() });
+        steps.push((back, (path, plan.after.clone())));
+    }
+    for folder in plan.makes.iter().rev() {
+        let back = Back::DeleteIfEmpty {
+            path: folder.clone(),
+        };
+        steps.push((back, (folder.clone(), PathState::Folder { mode: 0 })));
+    }
+    steps
+}
+
+/// Whether two states are of the same content; permission bits a person changed do not count.
+fn same(a: &PathState, b: &PathState) -> bool {
+    match (a, b) {
+        (PathState::File { sha256: a, .. }, PathState::File { sha256: b, .. }) => a == b,
+        (PathState::Absent, PathState::Absent) => true,
+        (PathState::Folder { .. }, PathState::Folder { .. }) => true,
+        _ => false,
+    }
+}
+
+impl Ctx {
+    async fn run_to_undo(&self, named: Option<RunId>) -> Result<RunId, SysError> {
+        let workspace = self.info.workspace.to_string_lossy().into_owned();
+        let found = match named {
+            Some(run) => Some(run),
+            None => {
+                self.inner
+                    .journal
+                    .last_changed_run(workspace.clone(), self.info.run)
+                    .await?
+            }
+        };
+        let Some(run) = found else {
+            return Err(
+                SysError::new(Code::NotFound, "no run changed a file in this workspace")
+                    .hint("there is nothing to undo"),
+            );
+        };
+        let first = self.inner.journal.processes_of_run(run).await?;
+        let Some(first) = first.first() else {
+            return Err(
+                SysError::new(Code::NotFound, format!("there is no run `{run}`"))
+                    .hint("list runs with `steward ps`"),
+            );
+        };
+        if first.workspace != self.info.workspace {
+            return Err(SysError::new(
+                Code::Denied,
+                format!(
+                    "run `{run}` worked in another workspace, `{}`",
+                    shown(&first.workspace.to_string_lossy())
+                ),
+            )
+            .hint("undo it from that workspace"));
+        }
+        Ok(run)
+    }
+
+    async fn steps_back(&self, run: RunId) -> Result<Vec<Step>, SysError> {
+        let changes = self.inner.journal.changes(run).await?;
+        if changes.is_empty() {
+            return Err(SysError::new(
+                Code::NotFound,
+                format!("run `{run}` changed no file that stands"),
+            )
+            .hint("there is nothing to undo"));
+        }
+        if changes.len() > CHANGES_MOST {
+            let message = format!(
+                "run `{run}` made `{}` changes, `{CHANGES_MOST}` is the most",
+                changes.len()
+            );
+            return Err(SysError::new(Code::Limit, message));
+        }
+        let _slot = self.turn().await?;
+        self.blocking(move |files, root| plan_back(files, &root, &changes))
+            .await
+    }
+
+    /// Takes the steps; `None` where the files stand otherwise than when the person said yes.
+    async fn go_back(
+        &self,
+        run: RunId,
+        steps: Vec<Step>,
+        once: Option<CapabilityId>,
+        verdict: Verdict,
+    ) -> Result<Option<Undone>, SysError> {
+        self.strictest(RIGHTS).await?;
+        if self.steps_back(run).await? != steps {
+            return Ok(None);
+        }
+        let slot = self.turn().await?;
+        let (inner, live) = (Arc::clone(&self.inner), Arc::clone(&self.live));
+        let (call, at, root) = (self.row.id, self.at(), self.info.workspace.clone());
+        let by = match once {
+            Some(capability) => format!("by your yes (capability {capability})"),
+            None => format!("by capability {}", verdict.by),
+        };
+        let acting = tokio::spawn(async move {
+            let _acting = live.acting.lock().await;
+            let _slot = slot;
+            let detail = format!("undo of run {run}, {} steps, {by}", steps.len());
+            if !inner
+                .journal
+                .executing(call, at, once, None, detail)
+                .await?
+            {
+                return Err(SysError::new(
+                    Code::Denied,
+                    "the approval was used or taken back already",
+                )
+                .hint("ask again"));
+            }
+            let mut undone = Undone {
+                run,
+                restored: Vec::new(),
+                kept: Vec::new(),
+            };
+            for step in steps {
+                take(&inner, &root, call, at, &step, &mut undone).await?;
+            }
+            let result = Ok(json(&undone)?);
+            let ended = Ended {
+                state: CallState::Done,
+                result,
+                detail: described(&undone),
+                tokens: 0,
+            };
+            inner.journal.outcome(call, at, ended).await?;
+            Ok(undone)
+        });
+        let undone = acting.await.map_err(|e| {
+            SysError::new(Code::Internal, format!("the kernel stopped acting: {e}"))
+        })??;
+        self.recorded.store(true, Ordering::Release);
+        Ok(Some(undone))
+    }
+}
+
+async fn take(
+    inner: &Arc<Inner>,
+    root: &Path,
+    call: CallId,
+    at: At,
+    step: &Step,
+    undone: &mut Undone,
+) -> Result<(), SysError> {
+    let path = step.back.path();
+    match step.kept.as_deref() {
+        Some("") => return inner.journal.undone(call, step.change, at.run).await,
+        Some(why) => {
+            undone.kept.push(format!("{}: {why}", shown(path)));
+            return Ok(());
+        }
+        None => {}
+    }
+    let (files, place, change) = (
+        Arc::clone(&inner.providers.files),
+        root.to_owned(),
+        step.back.change(),
+    );
+    let planned = tokio::task::spawn_blocking(move || files.plan(&place, &change))
+        .await
+        .map_err(stopped)?;
+    let plan = match planned {
+        Ok(plan) => plan,
+        // A folder that is not empty holds something else by now.
+        Err(_) if matches!(step.back, Back::DeleteIfEmpty { .. }) => return Ok(()),
+        Err(error) => {
+            undone
+                .kept
+                .push(format!("{}: {}", shown(path), error.message));
+            return Ok(());
+        }
+    };
+    if !same(&plan.before, &step.expect.1) {
+        undone
+            .kept
+            .push(format!("{}: it was changed since", shown(path)));
+        return Ok(());
+    }
+    let workspace = root.to_string_lossy().into_owned();
+    inner
+        .journal
+        .change(call, at, workspace, plan.clone(), step.back.words())
+        .await?;
+    let (files, place, change) = (
+        Arc::clone(&inner.providers.files),
+        root.to_owned(),
+        step.back.change(),
+    );
+    let applied = tokio::task::spawn_blocking(move || files.apply(&place, &change, &plan))
+        .await
+        .map_err(stopped)?;
+    match applied {
+        Ok(()) => {
+            undone.restored.push(path.to_owned());
+            inner.journal.undone(call, step.change, at.run).await
+        }
+        Err(error) => {
+            undone
+                .kept
+                .push(format!("{}: {}", shown(path), error.message));
+            inner.journal.change_failed(call).await
+        }
+    }
+}
+
+fn stopped(error: tokio::task::JoinError) -> SysError {
+    SysError::new(
+        Code::Internal,
+        format!("the file provider stopped: {error}"),
+    )
+}
+
+fn described(undone: &Undone) -> String {
+    let kept = match undone.kept.len() {
+        0 => String::new(),
+        n => format!(", {n} kept as they are"),
+    };
+    format!(
+        "run {}: {} put back{kept}",
+        undone.run,
+        undone.restored.len()
+    )
+}
+
+fn approval(ctx: &Ctx, run: RunId, steps: &[Step], repeat: bool, digest: Digest) -> Approval {
+    let items = steps.iter().filter_map(|step| match step.kept.as_deref() {
+        None => Some(step.back.words()),
+        Some("") => None,
+        Some(why) => Some(format!("keep {}: {why}", shown(step.back.path()))),
+    });
+    Approval {
+        id: 0,
+        pid: ctx.info.pid,
+        run: ctx.info.run,
+        image: ctx.info.image.clone(),
+        goal: shown(&ctx.info.goal),
+        action: ctx.name.to_owned(),
+        kind: EffectKind::Undo,
+        path: shown(&ctx.info.workspace.to_string_lossy()),
+        relative: run.to_string(),
+        target: None,
+        bytes_before: None,
+        bytes_after: None,
+        sha256: None,
+        preview: Preview::default(),
+        risks: if repeat {
+            vec![Risk::Repeat]
+        } else {
+            Vec::new()
+        },
+        items: items.collect(),
+        digest,
+        asked_ms: 0,
+    }
+}
