@@ -22,6 +22,7 @@ class Package:
 BUILD = (
     Package("build-essential", "the C compiler and linker, for SQLite and the cryptography library"),
     Package("pkg-config", "tells the build where system libraries are"),
+    Package("ca-certificates", "whom to trust when the model is fetched"),
 )
 DESKTOP = (
     Package("libwebkit2gtk-4.1-dev", "draws the launcher, the window and the approval dialog"),

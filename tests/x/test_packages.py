@@ -26,7 +26,7 @@ class Packages(StandInCase):
         self.assertEqual((note, printed, self.calls("apt-get")), ("all there", "", []))
 
     def test_what_is_missing_is_named_with_its_reason_and_only_that_is_installed(self):
-        self.package_world("build-essential", "pkg-config", "libdbus-1-dev", "libayatana-appindicator3-1")
+        self.package_world("build-essential", "pkg-config", "ca-certificates", "libdbus-1-dev", "libayatana-appindicator3-1")
         note, printed = self.install("build", "desktop")
         self.assertEqual(note, "1 installed")
         self.assertIn("libwebkit2gtk-4.1-dev  draws the launcher, the window and the approval dialog", printed)
@@ -57,7 +57,7 @@ class Packages(StandInCase):
         self.stand_in("sudo", 'shift; exec "$@"')
         with mock.patch("sys.stdin", None):
             note, _ = self.install("build", root=False)
-        self.assertEqual(note, "2 installed")
+        self.assertEqual(note, "3 installed")
         self.assertEqual(len(self.calls("sudo")), 2)
         for call in self.calls("sudo"):
             self.assertTrue(call.startswith("sudo --non-interactive env DEBIAN_FRONTEND=noninteractive apt-get"), call)
