@@ -23,9 +23,12 @@ export class FakeBridge implements Bridge {
   readonly calls: [name: string, carried: unknown][] = [];
   /** Replies that stand in for the house's own, by command. */
   readonly replies = new Map<Request["command"] | "decide", Reply>();
+  readonly house: FakeHouse;
   readonly #heard: Heard = {};
 
-  constructor(readonly house: FakeHouse) {}
+  constructor(house: FakeHouse) {
+    this.house = structuredClone(house);
+  }
 
   async request(request: Request): Promise<Reply> {
     this.calls.push([request.command, request]);

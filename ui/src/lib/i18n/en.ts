@@ -29,7 +29,6 @@ export const en = {
     event: "It waits for another process or for a set time.",
     thinking: "The model is reading the request. On this machine that can take a while.",
     host: "Steward has not answered yet. It goes on by itself when it can.",
-    since: (time: string) => `since ${time}`,
   },
 
   state: {
@@ -85,12 +84,9 @@ export const en = {
     noMatch: "No chat matches. Clear the search to see all.",
     begin: "Say what should be done. Steward works in the folder below and asks before it changes or deletes a file.",
     you: "You",
-    steward: "Steward",
     details: "Show in Agents",
-    again: "Try again",
     stopped: "Stopped.",
     noAnswer: "It ended without an answer.",
-    in: "in",
     gone: "This chat is no longer in the list of processes.",
   },
 
@@ -109,11 +105,7 @@ export const en = {
     pid: (pid: number) => `pid ${pid}`,
     childOf: (pid: number) => `started by pid ${pid}`,
     inChat: "Show in Chat",
-    workspace: "Workspace",
     answer: "Answer",
-    started: "Started",
-    took: "Took",
-    said: "It said",
   },
 
   approvals: {
@@ -169,7 +161,6 @@ export const en = {
     folder: "Folder",
     what: "What",
     size: "Size",
-    change: "Change",
     content: "Content",
     undoRow: "Undo",
     items: "Files",
@@ -238,7 +229,6 @@ export const en = {
     dark: "Dark",
     model: "Model",
     modelInUse: "in use",
-    modelHere: "on this machine",
     modelAway: "not fetched",
     context: (tokens: string) => `${tokens} tokens of context`,
     memory: (mib: string) => `${mib} MiB of memory`,

@@ -31,7 +31,6 @@ export const zh: Words = {
     event: "正在等别的进程，或等到约定的时间。",
     thinking: "模型正在读你的要求，在这台机器上可能要等一会儿。",
     host: "管家还没有回应，恢复后会自动继续。",
-    since: (time) => `从 ${time} 起`,
   },
 
   state: {
@@ -87,12 +86,9 @@ export const zh: Words = {
     noMatch: "没有相符的对话。清空搜索可看全部。",
     begin: "写下要做的事。管家只在下面这个文件夹里做事，改动或删除文件之前会先问你。",
     you: "你",
-    steward: "管家",
     details: "在智能体中查看",
-    again: "再试一次",
     stopped: "已停止。",
     noAnswer: "结束了，但没有给出回答。",
-    in: "位置",
     gone: "进程列表里已经没有这段对话。",
   },
 
@@ -111,11 +107,7 @@ export const zh: Words = {
     pid: (pid) => `pid ${pid}`,
     childOf: (pid) => `由 pid ${pid} 启动`,
     inChat: "在对话中查看",
-    workspace: "工作区",
     answer: "回答",
-    started: "开始",
-    took: "用时",
-    said: "它说",
   },
 
   approvals: {
@@ -171,7 +163,6 @@ export const zh: Words = {
     folder: "文件夹",
     what: "做什么",
     size: "大小",
-    change: "改动",
     content: "内容",
     undoRow: "撤销",
     items: "文件",
@@ -239,7 +230,6 @@ export const zh: Words = {
     dark: "深色",
     model: "模型",
     modelInUse: "使用中",
-    modelHere: "已在本机",
     modelAway: "未下载",
     context: (tokens) => `上下文 ${tokens} 个 token`,
     memory: (mib) => `内存 ${mib} MiB`,

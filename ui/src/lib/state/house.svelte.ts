@@ -35,6 +35,7 @@ export class House {
 
   /** Reads every list anew. Events heard meanwhile are newer than the lists and apply again. */
   async readAll(): Promise<void> {
+    const missed = this.world.stale;
     this.world.stale = false;
     const meanwhile: Event[] = [];
     this.#meanwhile = meanwhile;
@@ -51,6 +52,13 @@ export class House {
     if (questions.reply !== "error") this.world.questions = questions.questions;
     for (const event of meanwhile) if (LISTED.includes(event.type)) apply(this.world, event);
     this.read = true;
+    if (missed) await this.#readTales();
+  }
+
+  /** Reads anew what is known of processes beyond their rows: steps or an end may have been missed. */
+  async #readTales(): Promise<void> {
+    const pids = Object.keys(this.world.tales).map(Number);
+    await Promise.all(pids.filter((pid) => this.world.tales[pid]?.ok === null).map((pid) => this.readProcess(pid)));
   }
 
   async readSettings(): Promise<void> {

@@ -33,9 +33,13 @@ test("missed events make it read anew", async () => {
   const bridge = new FakeBridge(emptyHouse());
   const house = new House(bridge);
   await house.start();
-  bridge.house.processes.push(aProcess({ pid: 9 }));
+  const process = aProcess({ pid: 9 });
+  bridge.tell({ type: "token", pid: 9, run: 9, text: "The le" });
+  bridge.house.processes.push(process);
+  bridge.house.details[9] = { process, steps: [], answer: "The lease ends.", ok: true };
   bridge.tell({ type: "missed", count: 12 });
   await expect.poll(() => house.world.processes.length).toBe(1);
+  await expect.poll(() => house.world.tales[9]?.answer).toBe("The lease ends.");
   expect(bridge.count("processes")).toBe(2);
 });
 
