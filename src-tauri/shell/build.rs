@@ -20,7 +20,9 @@ fn main() -> ExitCode {
     println!("cargo:rerun-if-changed=ui/dist");
     println!("cargo:rerun-if-changed=icons");
     println!("cargo:rerun-if-changed=src-tauri/shell/capabilities");
-    let missing = PAGES.into_iter().find(|page| !Path::new("ui/dist").join(page).is_file());
+    let missing = PAGES
+        .into_iter()
+        .find(|page| !Path::new("ui/dist").join(page).is_file());
     if let Some(page) = missing {
         println!(
             "cargo:error=the web UI is not built: `ui/dist/{page}` is missing; run `npm --prefix \

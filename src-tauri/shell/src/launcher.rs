@@ -1,0 +1,185 @@
+//! The launcher: a line in front of everything, for one request and its answer.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gtk::prelude::*;
+use gtk::{ApplicationWindow, gdk, glib};
+use tauri::webview::PageLoadEvent;
+use tauri::{App, AppHandle, Emitter, Manager, WebviewWindow};
+
+use crate::front::{self, Area};
+use crate::page;
+
+/// The window's label, which its capability file names.
+pub(crate) const LABEL: &str = "launcher";
+
+const WIDTH: i32 = 680;
+const LEAST_HEIGHT: i32 = 56;
+
+#[derive(Default)]
+struct Launcher {
+    /// Whether it is meant to be seen. While it warms up it is mapped, but not shown.
+    shown: AtomicBool,
+    /// Whether its page has been painted once.
+    warm: AtomicBool,
+}
+
+/// Makes the launcher, hidden. It must be the first window made: WebDriver binds to that one.
+///
+/// # Errors
+/// Where the window cannot be made.
+pub(crate) fn create(app: &App) -> tauri::Result<()> {
+    app.manage(Launcher::default());
+    let window = page::builder(app, LABEL, "launcher.html")?
+        .inner_size(f64::from(WIDTH), f64::from(LEAST_HEIGHT))
+        .decorations(false)
+        .always_on_top(true)
+        .visible_on_all_workspaces(true)
+        .skip_taskbar(true)
+        .focused(false)
+        .on_page_load(|window, load| {
+            if load.event() == PageLoadEvent::Finished {
+                report(warm_up(&window));
+            }
+        })
+        .build()?;
+    let handle = app.handle().clone();
+    page::finish(&window, move || report(hide(&handle)))?;
+    resize(&window, LEAST_HEIGHT)
+}
+
+/// Shows the launcher where it is hidden or behind another window, hides it where it is in front.
+/// May be called on any thread.
+pub(crate) fn toggle(app: &AppHandle) {
+    let on_main = app.clone();
+    report(app.run_on_main_thread(move || {
+        let seen = on_main.state::<Launcher>().shown.load(Ordering::Relaxed)
+            && gtk_window(&on_main).is_ok_and(|window| window.is_active());
+        report(if seen { hide(&on_main) } else { show(&on_main) });
+    }));
+}
+
+/// Shows the launcher in the upper third of the monitor with the pointer. Main thread only.
+///
+/// # Errors
+/// Where the window is gone.
+pub(crate) fn show(app: &AppHandle) -> tauri::Result<()> {
+    let window = gtk_window(app)?;
+    app.state::<Launcher>().shown.store(true, Ordering::Relaxed);
+    window.set_opacity(1.0);
+    window.set_focus_on_map(true);
+    if let Some(area) = front::area() {
+        let (x, y) = place(area);
+        window.move_(x, y);
+    }
+    front::show(&window);
+    app.emit_to(LABEL, "launcher-shown", ())
+}
+
+/// Hides the launcher. Main thread only.
+///
+/// # Errors
+/// Where the window is gone.
+pub(crate) fn hide(app: &AppHandle) -> tauri::Result<()> {
+    let window = gtk_window(app)?;
+    app.state::<Launcher>()
+        .shown
+        .store(false, Ordering::Relaxed);
+    window.hide();
+    app.emit_to(LABEL, "launcher-hidden", ())
+}
+
+/// Gives the launcher the height of its content, within the screen. Main thread only.
+///
+/// # Errors
+/// Where the window is gone.
+pub(crate) fn grow(app: &AppHandle, height: f64) -> tauri::Result<()> {
+    let most = front::area().map_or(LEAST_HEIGHT, most_height);
+    resize(&webview(app)?, fit(height, most))
+}
+
+/// The first show of a window costs a third of a second; later ones a few milliseconds. So the
+/// first one happens here, unseen, and ends when the page has been painted.
+fn warm_up(window: &WebviewWindow) -> tauri::Result<()> {
+    let app = window.app_handle().clone();
+    if app.state::<Launcher>().warm.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
+    let top = window.clone();
+    window.with_webview(move |webview| {
+        let Ok(top) = top.gtk_window() else { return };
+        let page = webview.inner();
+        let watch = Rc::new(Cell::new(None));
+        let own = Rc::clone(&watch);
+        watch.set(Some(page.connect_draw(move |page, _| {
+            if let Some(watch) = own.take() {
+                page.disconnect(watch);
+                let app = app.clone();
+                glib::idle_add_local_once(move || end_warm_up(&app));
+            }
+            glib::Propagation::Proceed
+        })));
+        top.set_opacity(0.0);
+        top.set_focus_on_map(false);
+        top.show_all();
+    })
+}
+
+fn end_warm_up(app: &AppHandle) {
+    if !app.state::<Launcher>().shown.load(Ordering::Relaxed) {
+        report(hide(app));
+    }
+}
+
+/// Only the launcher itself changes its size. GTK would give a window that cannot be resized the
+/// size of its page, which never shrinks again; one whose least size is its largest keeps to it.
+fn resize(window: &WebviewWindow, height: i32) -> tauri::Result<()> {
+    let top = window.gtk_window()?;
+    let sides = gdk::Geometry::new(
+        WIDTH,
+        height,
+        WIDTH,
+        height,
+        0,
+        0,
+        0,
+        0,
+        0.0,
+        0.0,
+        gdk::Gravity::NorthWest,
+    );
+    let given = gdk::WindowHints::MIN_SIZE | gdk::WindowHints::MAX_SIZE;
+    top.set_geometry_hints(None::<&gtk::Widget>, Some(&sides), given);
+    top.resize(WIDTH, height);
+    Ok(())
+}
+
+fn place(area: Area) -> (i32, i32) {
+    (area.x + (area.width - WIDTH) / 2, area.y + area.height / 5)
+}
+
+fn most_height(area: Area) -> i32 {
+    area.height * 3 / 5
+}
+
+fn fit(height: f64, most: i32) -> i32 {
+    // A page's number: `as` takes NaN to 0 and what is too large to the largest.
+    (height.ceil() as i32).clamp(LEAST_HEIGHT, most.max(LEAST_HEIGHT))
+}
+
+fn webview(app: &AppHandle) -> tauri::Result<WebviewWindow> {
+    app.get_webview_window(LABEL)
+        .ok_or(tauri::Error::WindowNotFound)
+}
+
+fn gtk_window(app: &AppHandle) -> tauri::Result<ApplicationWindow> {
+    webview(app)?.gtk_window()
+}
+
+fn report(result: tauri::Result<()>) {
+    if let Err(e) = result {
+        eprintln!("steward-desktop: the launcher could not be shown or hidden: {e}");
+    }
+}
