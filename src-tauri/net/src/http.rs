@@ -70,7 +70,7 @@ impl Client {
             if from > 0 {
                 request = request.header(header::RANGE, format!("bytes={from}-"));
             }
-            let response = request.call().map_err(|e| Failed::Offline(e.to_string()))?;
+            let response = request.call().map_err(|e| Failed::Offline(why(&e)))?;
             if !response.status().is_redirection() {
                 return Ok(response);
             }
@@ -114,6 +114,15 @@ pub(crate) fn shown(url: &Url) -> String {
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.to_string()
+}
+
+fn why(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Rustls(error) => format!(
+            "{error}; where the certificates are the fault, install `ca-certificates` or set SSL_CERT_FILE"
+        ),
+        error => error.to_string(),
+    }
 }
 
 fn refused(url: &Url, why: &str) -> Error {
