@@ -28,20 +28,20 @@ const no = { id: 7, approve: false, digest: "d1" };
 const CTRL_ENTER = { key: "Enter", ctrlKey: true };
 
 test("says exactly what would be done", async () => {
-  await open(anApproval({ risk: "It came after reading README.md." }));
+  await open(anApproval({ risks: ["executable"] }));
   expect(stage.text("approval-title")).toBe("Overwrite todo.txt?");
   expect(stage.text("approval-who")).toBe("writer (pid 41) for “in todo.txt change dentist to doctor”");
   expect(stage.text("approval-path")).toBe("/home/mei/Steward/todo.txt");
   expect(stage.text("approval-bytes")).toBe("51 → 50 bytes · 1 line of 3");
   expect(stage.get("approval-sha256").title).toHaveLength(64);
-  expect(stage.text("approval-risk")).toBe("It came after reading README.md.");
+  expect(stage.text("approval-risk")).toBe("The file there now can be run as a program.");
   const lines = [...stage.get("approval-diff").children].map((line) => line.textContent?.replace(/\s+/g, " ").trim());
   expect(lines).toEqual(["buy milk", "− removed: call the dentist", "+ added: call the doctor", "return library books"]);
 });
 
 test("text from files is text", async () => {
   const hostile = '<img src=x onerror="alert(1)">';
-  await open(anApproval({ relative: hostile, path: hostile, goal: hostile, risk: hostile, items: [hostile], diff: [{ kind: "added", text: hostile }] }));
+  await open(anApproval({ relative: hostile, path: hostile, goal: hostile, items: [hostile], diff: [{ kind: "added", text: hostile }] }));
   expect(document.querySelector("img")).toBeNull();
   expect(stage.text("approval-title")).toBe(`Overwrite ${hostile}?`);
 });

@@ -38,7 +38,7 @@ const rows: Row[] = [
   [{ effect: "replace", target: "/w/b.txt" }, "Move todo.txt onto /w/b.txt?", "51 → 50 bytes", "1 line of 3", en.approval.undoKept, false],
   [{ effect: "make_folder", relative: "letters", ...none }, "Make the folder letters?", null, null, en.approval.undoNew, false],
   [{ effect: "undo", run: 39, ...none }, "Undo what run 39 did?", null, null, en.approval.undoUndo, false],
-  [{ effect: "repeat" }, "Do it again to todo.txt?", "51 → 50 bytes", "1 line of 3", en.approval.undoKept, true],
+  [{ risks: ["repeat"] }, "Overwrite todo.txt?", "51 → 50 bytes", "1 line of 3", en.approval.undoKept, true],
   [{ effect: "other", relative: "", path: "/w", ...none }, "Allow this step on /w?", null, null, en.approval.undoKept, false],
 ];
 

@@ -64,7 +64,7 @@ export function undoOf(approval: ApprovalView, t: Words): string {
 
 /** Whether something would be lost: the answer that does it is red. */
 export function isDangerous(approval: ApprovalView): boolean {
-  return !approval.undoable || approval.effect === "delete" || approval.effect === "repeat";
+  return !approval.undoable || approval.effect === "delete" || approval.risks.includes("repeat");
 }
 
 /** What an answer is bound to: a change of it is another question. */

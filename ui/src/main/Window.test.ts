@@ -173,7 +173,7 @@ describe("approvals", () => {
   });
 
   test("a question is answered where it stands", async () => {
-    await open({ questions: [{ id: 3, pid: 1, text: "Which?", choices: ["a.csv", "b.csv"], asked_ms: 0 }] });
+    await open({ questions: [{ id: 3, pid: 1, run: 1, text: "Which?", choices: ["a.csv", "b.csv"], asked_ms: 0 }] });
     await go("approvals");
     stage.get("question-row").querySelectorAll("button")[1]?.click();
     await stage.pass();

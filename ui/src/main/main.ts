@@ -1,12 +1,6 @@
 import "../style/base.css";
 import "./window.css";
-import { mount } from "svelte";
-import { connect } from "../lib/bridge";
-import { wear } from "../lib/appearance";
-import { House } from "../lib/state/house.svelte";
+import { start } from "../lib/start";
 import Window from "./Window.svelte";
 
-const house = new House(await connect());
-await house.readSettings();
-if (house.settings) wear(house.settings);
-mount(Window, { target: document.body, props: { house } });
+void start(Window);

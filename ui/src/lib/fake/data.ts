@@ -86,7 +86,7 @@ export function anApproval(part: Partial<ApprovalView> = {}): ApprovalView {
     diff_cut: false,
     lines_changed: 1,
     lines_total: 3,
-    risk: null,
+    risks: [],
     undoable: true,
     items: [],
     digest: "d1",
@@ -96,7 +96,7 @@ export function anApproval(part: Partial<ApprovalView> = {}): ApprovalView {
 }
 
 export function detailOf(house: FakeHouse, process: ProcessView): ProcessDetail {
-  const made: ProcessDetail = { process, steps: [], answer: null, ok: null };
+  const made: ProcessDetail = { process, steps: [], answer: null, ok: null, problem: null };
   return { ...(house.details[process.pid] ?? made), process };
 }
 
@@ -110,6 +110,7 @@ export function believableHouse(): FakeHouse {
     {
       id: 3,
       pid: 44,
+      run: 44,
       text: "Two files hold sales for May. Which one counts?",
       choices: ["sales-may.csv", "sales-may (corrected).csv"],
       asked_ms: now - MINUTE,
@@ -232,10 +233,10 @@ function processes(now: number): ProcessView[] {
 }
 
 function details(processes: ProcessView[]): Record<number, ProcessDetail> {
-  const of = (pid: number, rest: Omit<ProcessDetail, "process">): ProcessDetail => {
+  const of = (pid: number, rest: Omit<ProcessDetail, "process" | "problem"> & Partial<ProcessDetail>): ProcessDetail => {
     const process = processes.find((other) => other.pid === pid);
     if (!process) throw new Error(`no process ${pid} in the made-up house`);
-    return { process, ...rest };
+    return { process, problem: null, ...rest };
   };
   const done = { state: "done" as const };
   return {
@@ -318,6 +319,11 @@ function details(processes: ProcessView[]): Record<number, ProcessDetail> {
       ],
       answer: null,
       ok: false,
+      problem: {
+        code: "not_empty",
+        message: "the folder `drafts` is not empty, and only an empty one can be deleted",
+        hint: "Ask for its files to be deleted first.",
+      },
     }),
   };
 }
@@ -354,8 +360,8 @@ function approvals(now: number): ApprovalView[] {
       goal: "clean up the letters folder",
       action: "fs.delete",
       effect: "delete",
-      path: `${HOME}/letters/archive/2019/a folder with a rather long name/correspondence with the housing office (final, corrected).txt`,
-      relative: "letters/archive/2019/a folder with a rather long name/correspondence with the housing office (final, corrected).txt",
+      path: `${HOME}/letters/.archive/2019/a folder with a rather long name/correspondence with the housing office (final, corrected).txt`,
+      relative: "letters/.archive/2019/a folder with a rather long name/correspondence with the housing office (final, corrected).txt",
       bytes_before: 48_213,
       bytes_after: null,
       sha256: null,
@@ -368,7 +374,7 @@ function approvals(now: number): ApprovalView[] {
       diff_cut: true,
       lines_changed: 414,
       lines_total: 414,
-      risk: "The request to delete came after reading README.md, which is not yours.",
+      risks: ["hidden", "invisible"],
       undoable: false,
       digest: "d3",
       asked_ms: now - MINUTE,

@@ -129,7 +129,6 @@ export const en = {
       make_folder: (name: string) => `Make the folder ${name}?`,
       undo: (run: number) => `Undo what run ${run} did?`,
       other: (name: string) => `Allow this step on ${name}?`,
-      repeat: (name: string) => `Do it again to ${name}?`,
     },
     effect: {
       create: "Writes a new file. Nothing is there now.",
@@ -140,7 +139,12 @@ export const en = {
       make_folder: "Makes a new folder.",
       undo: "Puts files back as they were before the run.",
       other: "Does what the agent says above.",
+    },
+    risk: {
       repeat: "Steward ended while this was under way. It may have happened already; a yes does it again.",
+      executable: "The file there now can be run as a program.",
+      hidden: "The file is hidden or in a hidden folder: file managers do not show it.",
+      invisible: "The text or the path holds characters that cannot be seen. They are shown escaped here.",
     },
     yes: {
       create: "Create",
@@ -151,7 +155,6 @@ export const en = {
       make_folder: "Make folder",
       undo: "Undo",
       other: "Allow",
-      repeat: "Do it again",
     },
     window: "Approval",
     who: (image: string, pid: number, goal: string) => `${image} (pid ${pid}) for “${goal}”`,

@@ -131,7 +131,6 @@ export const zh: Words = {
       make_folder: (name) => `新建文件夹 ${name}？`,
       undo: (run) => `撤销任务 ${run} 做的事？`,
       other: (name) => `允许对 ${name} 做这一步？`,
-      repeat: (name) => `对 ${name} 再做一次？`,
     },
     effect: {
       create: "写一个新文件，那里现在没有东西。",
@@ -142,7 +141,12 @@ export const zh: Words = {
       make_folder: "新建一个文件夹。",
       undo: "把文件恢复到任务开始之前。",
       other: "做智能体上面说的事。",
+    },
+    risk: {
       repeat: "做到一半时管家退出了，可能已经做过；同意就再做一次。",
+      executable: "那里现有的文件可以当程序运行。",
+      hidden: "这是隐藏文件，或在隐藏文件夹里，文件管理器不显示。",
+      invisible: "内容或路径里有看不见的字符，这里用转义写法显示。",
     },
     yes: {
       create: "新建",
@@ -153,7 +157,6 @@ export const zh: Words = {
       make_folder: "新建文件夹",
       undo: "撤销",
       other: "允许",
-      repeat: "再做一次",
     },
     window: "审批",
     who: (image, pid, goal) => `${image}（pid ${pid}），为了“${goal}”`,

@@ -36,7 +36,7 @@ test("missed events make it read anew", async () => {
   const process = aProcess({ pid: 9 });
   bridge.tell({ type: "token", pid: 9, run: 9, text: "The le" });
   bridge.house.processes.push(process);
-  bridge.house.details[9] = { process, steps: [], answer: "The lease ends.", ok: true };
+  bridge.house.details[9] = { process, steps: [], answer: "The lease ends.", ok: true, problem: null };
   bridge.tell({ type: "missed", count: 12 });
   await expect.poll(() => house.world.processes.length).toBe(1);
   await expect.poll(() => house.world.tales[9]?.answer).toBe("The lease ends.");

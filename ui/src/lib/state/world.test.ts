@@ -12,7 +12,7 @@ const done = (ok: boolean, pid = 41): Event => ({ type: "done", pid, run: 41, ok
 const process = (part: Parameters<typeof aProcess>[0]): Event => ({ type: "process", process: aProcess(part) });
 const approval = (part: Parameters<typeof anApproval>[0]): Event => ({ type: "approval", ...anApproval(part) });
 const decided = (id: number): Event => ({ type: "decided", id, approved: true, by: "terminal" });
-const question = (id: number, pid = 41): Event => ({ type: "question", id, pid, text: "?", choices: [], asked_ms: 0 });
+const question = (id: number, pid = 41): Event => ({ type: "question", id, pid, run: pid, text: "?", choices: [], asked_ms: 0 });
 const aStep = (seq: number, state: StepState): StepView => {
   return { seq, name: "fs.read", title: "Read notes.md", detail: "", state, elapsed_ms: null };
 };
@@ -92,7 +92,7 @@ describe("bounds", () => {
 test("a process read in full joins what events told, and does not set it back", () => {
   const world = emptyWorld();
   for (const event of [process({ pid: 41, state: "exited" }), step(2, "done"), token("so far")]) apply(world, event);
-  const earlier = { process: aProcess({ pid: 41 }), answer: "whole", ok: true };
+  const earlier = { process: aProcess({ pid: 41 }), answer: "whole", ok: true, problem: null };
   takeIn(world, { ...earlier, steps: [aStep(1, "done"), aStep(2, "running")] });
   expect(pids(world)).toEqual(["41 exited"]);
   expect(tale(world)).toEqual({

@@ -140,6 +140,7 @@ export function takeIn(world: World, detail: ProcessDetail): void {
   for (const step of detail.steps) placeStep(tale.steps, step);
   if (detail.answer !== null) tale.answer = detail.answer.slice(0, MAX_TEXT);
   if (detail.ok !== null) tale.ok = detail.ok;
+  if (detail.problem !== null) tale.problem = detail.problem;
 }
 
 const ENDED: readonly StateView[] = ["exited", "failed", "killed"];

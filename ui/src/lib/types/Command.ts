@@ -7,11 +7,11 @@ import type { Submit } from "./Submit";
 /**
  * A request a surface makes of the host. Tagged by `command` in JSON.
  */
-export type Command = { "command": "submit" } & Submit | { "command": "processes", } | { "command": "process", 
+export type Command = { "command": "submit" } & Submit | { "command": "processes" } | { "command": "process", 
 /**
  * The process asked about.
  */
-pid: number, } | { "command": "approvals", } | { "command": "decide" } & Decide | { "command": "answer_question", 
+pid: number, } | { "command": "approvals" } | { "command": "decide" } & Decide | { "command": "answer_question", 
 /**
  * The question's id.
  */
@@ -19,7 +19,7 @@ id: number,
 /**
  * What the person said.
  */
-text: string, } | { "command": "questions", } | { "command": "kill", 
+text: string, } | { "command": "questions" } | { "command": "kill", 
 /**
  * The process to end.
  */
@@ -27,4 +27,4 @@ pid: number, } | { "command": "undo",
 /**
  * The run to undo.
  */
-run: number, } | { "command": "log" } & LogQuery | { "command": "doctor", } | { "command": "models", } | { "command": "settings", } | { "command": "change_settings" } & SettingsChange | { "command": "toggle", } | { "command": "watch", };
+run: number, } | { "command": "log" } & LogQuery | { "command": "doctor" } | { "command": "models" } | { "command": "settings" } | { "command": "change_settings" } & SettingsChange | { "command": "toggle" } | { "command": "watch" };

@@ -3,4 +3,4 @@
 /**
  * What an approval would do.
  */
-export type EffectView = "create" | "overwrite" | "delete" | "move" | "replace" | "make_folder" | "undo" | "other" | "repeat";
+export type EffectView = "create" | "overwrite" | "delete" | "move" | "replace" | "make_folder" | "undo" | "other";

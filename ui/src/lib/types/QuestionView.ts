@@ -13,6 +13,10 @@ id: number,
  */
 pid: number, 
 /**
+ * Its run.
+ */
+run: number, 
+/**
  * The question (escaped).
  */
 text: string, 

@@ -52,4 +52,4 @@ checks: Array<Check>, } | { "reply": "models",
 /**
  * One entry a model.
  */
-models: Array<ModelView>, } | { "reply": "settings" } & Settings | { "reply": "done", } | { "reply": "error" } & Problem;
+models: Array<ModelView>, } | { "reply": "settings" } & Settings | { "reply": "done" } | { "reply": "error" } & Problem;
