@@ -161,7 +161,7 @@ test("a request that is refused says why and can be tried again", async () => {
     hint: "Run `steward models get`.",
   });
   await ask("When?");
-  expect(stage.text("problem")).toContain("the model file `smollm2.gguf` is missing Run `steward models get`.");
+  expect(stage.text("problem")).toContain("the model file smollm2.gguf is missing Run steward models get.");
   stage.bridge.replies.clear();
   stage.get("problem").querySelector("button")?.click();
   await stage.pass();

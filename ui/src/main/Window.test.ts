@@ -223,7 +223,7 @@ describe("settings", () => {
     await stage.type(field, "Ctrl+Space");
     field.form?.requestSubmit();
     await stage.pass();
-    expect(stage.text("problem")).toContain(message);
+    expect(stage.text("problem")).toContain("the hotkey Ctrl+Space is taken by another program Choose another one.");
     expect(field.value).toBe("Ctrl+Space");
   });
 });

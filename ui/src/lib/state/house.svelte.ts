@@ -24,7 +24,7 @@ export class House {
   /** Listens, then reads what stands. */
   async start(): Promise<void> {
     await this.bridge.on("host-event", (event) => this.hear(event));
-    await Promise.all([this.readSettings(), this.readAll()]);
+    await Promise.all([this.settings === null ? this.readSettings() : null, this.readAll()]);
   }
 
   hear(event: Event): void {
