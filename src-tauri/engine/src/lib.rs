@@ -1,1 +1,37 @@
-//! The inference engine: GGUF files, quantised kernels, the Llama family, KV cache, sampling, constrained decoding.
+//! The inference engine: GGUF files, quantised kernels, the Llama family, KV cache, sampling,
+//! constrained decoding.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use steward_engine::{Cancel, Engine, GenerateRequest, LoadOptions, Prompt};
+//!
+//! # fn main() -> Result<(), steward_engine::EngineError> {
+//! let engine = Engine::load(Path::new("model.gguf"), &LoadOptions::default())?;
+//! let request = GenerateRequest::new(Prompt::Text("Once upon a time".to_owned()), 64);
+//! engine.generate(&request, &Cancel::new(), &mut |event| print!("{}", event.text))?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod attention;
+mod cancel;
+mod engine;
+mod error;
+mod generate;
+mod gguf;
+mod info;
+mod kernels;
+mod kv;
+mod model;
+mod pool;
+mod text;
+
+pub use cancel::Cancel;
+pub use engine::{Engine, LoadOptions};
+pub use error::EngineError;
+pub use generate::{
+    Constraint, Finish, GenerateRequest, Generation, Prompt, Sampling, Score, TokenEvent,
+};
+pub use gguf::GgufError;
+pub use info::ModelInfo;
+pub use text::{Message, Role};

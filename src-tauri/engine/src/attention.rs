@@ -1,0 +1,274 @@
+//! Grouped-query attention over the KV cache.
+//!
+//! Positions are taken in segments of fixed size; a segment gives an unnormalised sum with its
+//! maximum, and segments are merged in order (the split of "flash decoding", Dao et al. 2023).
+//! The result of a query is the same however queries and segments are shared out.
+
+use crate::kernels::{Isa, half_product, softmax_terms};
+use crate::kv::{KvCache, POSITIONS};
+
+/// Positions of a segment.
+pub(crate) const SEGMENT: usize = 2 * POSITIONS;
+
+/// Queries that go through a kernel together.
+const BATCH: usize = 6;
+
+/// Attention over one segment or several merged ones, for one query.
+#[derive(Debug, Clone)]
+pub(crate) struct Partial {
+    peak: f32,
+    sum: f32,
+    values: Vec<f32>,
+}
+
+impl Partial {
+    pub(crate) fn new(head_len: usize) -> Self {
+        Self {
+            peak: f32::NEG_INFINITY,
+            sum: 0.0,
+            values: vec![0.0; head_len],
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.peak = f32::NEG_INFINITY;
+        self.sum = 0.0;
+        self.values.fill(0.0);
+    }
+
+    /// Takes up the partial of the next segment.
+    pub(crate) fn merge(&mut self, next: &Self) {
+        if next.sum == 0.0 {
+            return;
+        }
+        if self.sum == 0.0 {
+            self.peak = next.peak;
+            self.sum = next.sum;
+            self.values.copy_from_slice(&next.values);
+            return;
+        }
+        let peak = self.peak.max(next.peak);
+        let (old, new) = ((self.peak - peak).exp(), (next.peak - peak).exp());
+        self.sum = self.sum * old + next.sum * new;
+        for (value, next) in self.values.iter_mut().zip(&next.values) {
+            *value = *value * old + next * new;
+        }
+        self.peak = peak;
+    }
+
+    /// The attention output.
+    pub(crate) fn write(&self, out: &mut [f32]) {
+        let scale = 1.0 / self.sum;
+        for (out, value) in out.iter_mut().zip(&self.values) {
+            *out = value * scale;
+        }
+    }
+}
+
+/// One query: its vector, scaled by `1 / sqrt(head_len)`, and the positions it sees.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Query<'a> {
+    pub(crate) vector: &'a [f32],
+    pub(crate) positions: usize,
+}
+
+/// Attends `queries` of one KV head to a segment, one partial for each.
+pub(crate) fn attend_segment(
+    isa: Isa,
+    cache: &KvCache,
+    place: (usize, usize),
+    segment: usize,
+    queries: &[Query<'_>],
+    partials: &mut [Partial],
+) {
+    let mut at = 0;
+    while at < queries.len() {
+        let (queries, partials) = (&queries[at..], &mut partials[at..]);
+        at += match queries.len() {
+            1 => attend::<1>(isa, cache, place, segment, queries, partials),
+            2 => attend::<2>(isa, cache, place, segment, queries, partials),
+            3..BATCH => attend::<3>(isa, cache, place, segment, queries, partials),
+            _ => attend::<BATCH>(isa, cache, place, segment, queries, partials),
+        };
+    }
+}
+
+/// Attends the first `Q` queries and gives `Q`.
+fn attend<const Q: usize>(
+    isa: Isa,
+    cache: &KvCache,
+    place: (usize, usize),
+    segment: usize,
+    queries: &[Query<'_>],
+    partials: &mut [Partial],
+) -> usize {
+    let (Some(queries), Some(partials)) =
+        (queries.first_chunk::<Q>(), partials.first_chunk_mut::<Q>())
+    else {
+        return Q;
+    };
+    let first = segment * SEGMENT;
+    let seen = queries.map(|query| query.positions.saturating_sub(first).min(SEGMENT));
+    let longest = seen.into_iter().max().unwrap_or(0);
+    let vectors = queries.map(|query| query.vector);
+    let mut scores = [[0.0f32; SEGMENT]; Q];
+
+    for (block, start) in (0..longest).step_by(POSITIONS).enumerate() {
+        let width = (longest - start).next_multiple_of(16).min(POSITIONS);
+        let keys = cache.keys(place, first / POSITIONS + block);
+        let out = scores
+            .each_mut()
+            .map(|scores| &mut scores[start..start + width]);
+        half_product(isa, vectors, keys, POSITIONS, out);
+    }
+    let width = longest.next_multiple_of(16);
+    for ((partial, scores), &seen) in partials.iter_mut().zip(&mut scores).zip(&seen) {
+        partial.clear();
+        if seen > 0 {
+            (partial.peak, partial.sum) = softmax_terms(isa, &mut scores[..width], seen);
+        } else {
+            scores.fill(0.0);
+        }
+    }
+    for (block, start) in (0..longest).step_by(POSITIONS).enumerate() {
+        let count = (longest - start).min(POSITIONS);
+        let values = cache.values(place, first / POSITIONS + block);
+        let terms = scores
+            .each_ref()
+            .map(|scores| &scores[start..start + count]);
+        let out = partials.each_mut().map(|partial| &mut partial.values[..]);
+        half_product(isa, terms, values, vectors[0].len(), out);
+    }
+    Q
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+    use crate::kv::KvShape;
+
+    fn noise(index: usize) -> f32 {
+        ((index as f32 * 12.9898).sin() * 43_758.547).fract()
+    }
+
+    struct Case {
+        head_len: usize,
+        positions: usize,
+        cache: KvCache,
+        keys: Vec<Vec<f32>>,
+        values: Vec<Vec<f32>>,
+    }
+
+    impl Case {
+        fn new(head_len: usize, positions: usize) -> Self {
+            let shape = KvShape {
+                layers: 2,
+                heads: 2,
+                head_len,
+            };
+            let mut cache = KvCache::new(shape);
+            let vectors = |salt: usize| -> Vec<Vec<f32>> {
+                let row = |p| {
+                    (0..head_len)
+                        .map(|d| noise(salt + p * head_len + d))
+                        .collect()
+                };
+                (0..positions).map(row).collect()
+            };
+            let (keys, values) = (vectors(1), vectors(70_000));
+            cache.reserve(positions);
+            for position in 0..positions {
+                let scratch = &mut vec![0; head_len];
+                let (key, value) = (&keys[position], &values[position]);
+                cache.write(Isa::detect(), (1, 1), position, key, value, scratch);
+            }
+            cache.advance(positions);
+            Self {
+                head_len,
+                positions,
+                cache,
+                keys,
+                values,
+            }
+        }
+
+        fn attend(&self, isa: Isa, queries: &[Query<'_>]) -> Vec<Vec<f32>> {
+            let fresh = || vec![Partial::new(self.head_len); queries.len()];
+            let (mut merged, mut partials) = (fresh(), fresh());
+            for segment in 0..self.positions.div_ceil(SEGMENT) {
+                attend_segment(isa, &self.cache, (1, 1), segment, queries, &mut partials);
+                for (merged, partial) in merged.iter_mut().zip(&partials) {
+                    merged.merge(partial);
+                }
+            }
+            let mut out = vec![vec![0.0; self.head_len]; queries.len()];
+            for (out, merged) in out.iter_mut().zip(merged) {
+                merged.write(out);
+            }
+            out
+        }
+
+        fn expected(&self, query: Query<'_>) -> Vec<f64> {
+            let terms: Vec<f64> = self.keys[..query.positions]
+                .iter()
+                .map(|key| {
+                    let products = key.iter().zip(query.vector);
+                    products
+                        .map(|(k, q)| f64::from(*k) * f64::from(*q))
+                        .sum::<f64>()
+                        .exp()
+                })
+                .collect();
+            let total: f64 = terms.iter().sum();
+            (0..self.head_len)
+                .map(|d| {
+                    let terms = terms.iter().zip(&self.values);
+                    terms
+                        .map(|(term, value)| term * f64::from(value[d]))
+                        .sum::<f64>()
+                        / total
+                })
+                .collect()
+        }
+    }
+
+    #[test]
+    fn agrees_with_plain_attention_however_queries_are_batched() {
+        for head_len in [16, 48, 64, 128] {
+            for positions in [1, 2, 15, 63, 64, 65, 128, 129, 300] {
+                let case = Case::new(head_len, positions);
+                let vectors: Vec<Vec<f32>> = (0..14)
+                    .map(|q| {
+                        (0..head_len)
+                            .map(|d| noise(999 + q * head_len + d))
+                            .collect()
+                    })
+                    .collect();
+                let queries: Vec<Query<'_>> = vectors
+                    .iter()
+                    .enumerate()
+                    .map(|(index, vector)| Query {
+                        vector,
+                        positions: positions.saturating_sub(index * 23).max(1),
+                    })
+                    .collect();
+                let isa = Isa::detect();
+                let together = case.attend(isa, &queries);
+                assert_eq!(case.attend(Isa::Portable, &queries), together);
+                for (index, query) in queries.iter().enumerate() {
+                    assert_eq!(case.attend(isa, &[*query])[0], together[index]);
+                    let expected = case.expected(*query);
+                    for (found, expected) in together[index].iter().zip(expected) {
+                        // Keys and values are kept in half precision.
+                        assert!(
+                            (f64::from(*found) - expected).abs() < 4e-3,
+                            "{found} {expected}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

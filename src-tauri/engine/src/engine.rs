@@ -1,0 +1,207 @@
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crate::error::EngineError;
+use crate::generate::{Grammars, PrefixCache, Prompt};
+use crate::gguf::{Gguf, GgufError};
+use crate::info::ModelInfo;
+use crate::model::{Config, Model};
+use crate::pool::{Pool, default_threads};
+use crate::text::{ChatTemplate, Message, Tokenizer};
+
+/// More threads than any machine this runs on has cores.
+const MAX_THREADS: usize = 256;
+
+/// How to load a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Threads to compute with; by default as many as there are physical cores.
+    pub threads: Option<usize>,
+    /// Tokens of context; by default, and at most, what the model was made for.
+    pub context: Option<usize>,
+}
+
+/// One loaded model. Requests from several threads take turns, step by step.
+pub struct Engine {
+    info: ModelInfo,
+    tokenizer: Arc<Tokenizer>,
+    template: Option<ChatTemplate>,
+    model: Model,
+    prefixes: Mutex<PrefixCache>,
+    grammars: OnceLock<Grammars>,
+}
+
+impl Engine {
+    /// Loads a GGUF file.
+    ///
+    /// # Errors
+    /// [`EngineError::Open`] where the file cannot be read, [`EngineError::Model`] where it is
+    /// damaged or of a kind that this engine does not run, with the field that is at fault.
+    pub fn load(path: &Path, options: &LoadOptions) -> Result<Self, EngineError> {
+        let open = |source| EngineError::Open {
+            path: path.to_owned(),
+            source,
+        };
+        let threads = options.threads.unwrap_or_else(default_threads);
+        if !(1..=MAX_THREADS).contains(&threads) {
+            return Err(EngineError::InvalidRequest(format!(
+                "`{threads}` threads: choose 1 to {MAX_THREADS}"
+            )));
+        }
+        let map = Gguf::map(path).map_err(open)?;
+        let pool = Pool::new(threads).map_err(open)?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let mut engine = Self::read(map, pool, &name).map_err(|source| EngineError::Model {
+            path: path.to_owned(),
+            source,
+        })?;
+        engine.info.threads = threads;
+        if let Some(context) = options.context {
+            if !(1..=engine.info.context).contains(&context) {
+                return Err(EngineError::InvalidRequest(format!(
+                    "a context of `{context}` tokens: the model was made for 1 to {}",
+                    engine.info.context
+                )));
+            }
+            engine.info.context = context;
+        }
+        Ok(engine)
+    }
+
+    fn read(map: memmap2::Mmap, pool: Pool, name: &str) -> Result<Self, GgufError> {
+        let file = Gguf::parse(map)?;
+        let config = Config::read(&file)?;
+        let mut info = ModelInfo::read(&file, &config, name)?;
+        let tokenizer = Tokenizer::read(&file)?;
+        if tokenizer.len() > config.vocab {
+            let problem = format!(
+                "{} tokens for an embedding of {} rows",
+                tokenizer.len(),
+                config.vocab
+            );
+            return Err(GgufError::invalid("`tokenizer.ggml.tokens`", problem));
+        }
+        let template = match file.find_str("tokenizer.chat_template")? {
+            Some(source) => Some(
+                ChatTemplate::new(source, tokenizer.bos_name(), tokenizer.eos_name())
+                    .map_err(|e| GgufError::invalid("`tokenizer.chat_template`", e.to_string()))?,
+            ),
+            None => None,
+        };
+        let prefixes = Mutex::new(PrefixCache::new(config.kv_shape()));
+        let model = Model::load(&file, config, pool)?;
+        info.instructions = model.instructions();
+        Ok(Self {
+            info,
+            tokenizer: Arc::new(tokenizer),
+            template,
+            model,
+            prefixes,
+            grammars: OnceLock::new(),
+        })
+    }
+
+    /// What the model is.
+    pub fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    /// Tokenises a text. With `special`, names of control tokens in it become these tokens: only
+    /// for text that is trusted.
+    ///
+    /// # Errors
+    /// [`EngineError::Tokenizer`] for a text of more than 64 MiB.
+    pub fn encode(&self, text: &str, special: bool) -> Result<Vec<u32>, EngineError> {
+        self.tokenizer.encode(text, special)
+    }
+
+    /// The text of some tokens, without control tokens.
+    pub fn decode(&self, ids: &[u32]) -> String {
+        self.tokenizer.decode(ids)
+    }
+
+    /// The chat as the model's template writes it, for a person to read. Requests take messages
+    /// and not this text, in which a marker and a message that imitates one look alike.
+    ///
+    /// # Errors
+    /// [`EngineError::Template`] where the file has no template or the template refuses.
+    pub fn render(
+        &self,
+        messages: &[Message],
+        add_generation_prompt: bool,
+    ) -> Result<String, EngineError> {
+        self.template()?.render(messages, add_generation_prompt)
+    }
+
+    /// The tokens of a prompt, checked against the context.
+    ///
+    /// # Errors
+    /// [`EngineError::ContextOverflow`] for a prompt that leaves no room for an answer.
+    pub fn prompt_tokens(&self, prompt: &Prompt) -> Result<Vec<u32>, EngineError> {
+        let ids = match prompt {
+            Prompt::Tokens(ids) => ids.clone(),
+            Prompt::Text(text) => self.tokenizer.with_bos(self.tokenizer.encode(text, false)?),
+            Prompt::Messages {
+                messages,
+                assistant_prefix,
+            } => {
+                let ids =
+                    self.template()?
+                        .with_pieces(messages, assistant_prefix, |pieces| {
+                            self.tokenizer.encode_template(pieces)
+                        })??;
+                self.tokenizer.with_bos(ids)
+            }
+        };
+        if ids.is_empty() {
+            return Err(EngineError::InvalidRequest(
+                "the prompt is empty".to_owned(),
+            ));
+        }
+        if ids.len() >= self.info.context {
+            let context = self.info.context;
+            return Err(EngineError::ContextOverflow {
+                prompt: ids.len(),
+                context,
+            });
+        }
+        Ok(ids)
+    }
+
+    fn template(&self) -> Result<&ChatTemplate, EngineError> {
+        self.template.as_ref().ok_or_else(|| {
+            EngineError::Template(
+                "the file has no `tokenizer.chat_template`; give the prompt as text".to_owned(),
+            )
+        })
+    }
+
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    pub(crate) fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    pub(crate) fn prefixes(&self) -> &Mutex<PrefixCache> {
+        &self.prefixes
+    }
+
+    /// The grammar compiler, made when the first constraint comes.
+    pub(crate) fn grammars(&self) -> Result<&Grammars, EngineError> {
+        if let Some(grammars) = self.grammars.get() {
+            return Ok(grammars);
+        }
+        let made = Grammars::new(Arc::clone(&self.tokenizer))?;
+        Ok(self.grammars.get_or_init(|| made))
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("info", &self.info)
+            .finish_non_exhaustive()
+    }
+}

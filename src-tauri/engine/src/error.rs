@@ -1,0 +1,54 @@
+use std::path::PathBuf;
+
+use crate::gguf::GgufError;
+
+/// What can go wrong when a model is loaded or used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The model file could not be opened or mapped.
+    #[error("cannot open the model `{}`: {source}", path.display())]
+    Open {
+        /// The file that was asked for.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The model file is damaged or of a kind this engine cannot run.
+    #[error("cannot load the model `{}`: {source}", path.display())]
+    Model {
+        /// The file that was asked for.
+        path: PathBuf,
+        /// What is wrong with it, by field.
+        source: GgufError,
+    },
+    /// The prompt leaves no room in the model's context.
+    #[error(
+        "the prompt has {prompt} tokens and the context holds {context}, of which one must be left \
+         for the answer; shorten the prompt"
+    )]
+    ContextOverflow {
+        /// Tokens in the prompt.
+        prompt: usize,
+        /// Tokens that fit the context.
+        context: usize,
+    },
+    /// A field of the request cannot be used.
+    #[error("{0}")]
+    InvalidRequest(String),
+    /// The grammar, schema or regular expression cannot be used.
+    #[error("cannot use the constraint: {0}")]
+    Constraint(String),
+    /// The file's chat template failed.
+    #[error("cannot render the chat template: {0}")]
+    Template(String),
+    /// The text could not be tokenised.
+    #[error("cannot tokenise the text: {0}")]
+    Tokenizer(String),
+    /// `cancel` was set before the work was done.
+    #[error("cancelled")]
+    Cancelled,
+    /// A defect of the engine itself.
+    #[error("the engine failed inside: {0}; please report this")]
+    Internal(String),
+}

@@ -1,0 +1,183 @@
+//! Element-wise kernels and their reductions, written once over fixed arrays of lanes: the AVX2
+//! versions are the same source compiled for that instruction set.
+
+use super::Isa;
+use super::activations::ActBlock;
+use super::layout::{BLOCK, TILE};
+
+/// Partial sums that a reduction keeps; element `i` goes to sum `i % LANES`.
+const LANES: usize = 16;
+
+/// Compiles a body for the baseline and again for AVX2, and picks at run time.
+macro_rules! compiled_twice {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident $(<const $n:ident: usize>)?
+        ($($argument:ident: $type:ty),* $(,)?) $(-> $output:ty)? $body:block) => {
+        $(#[$doc])*
+        $vis fn $name $(<const $n: usize>)? (isa: Isa, $($argument: $type),*) $(-> $output)? {
+            #[inline(always)]
+            fn portable $(<const $n: usize>)? ($($argument: $type),*) $(-> $output)? $body
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,f16c")]
+            fn wide $(<const $n: usize>)? ($($argument: $type),*) $(-> $output)? {
+                portable($($argument),*)
+            }
+
+            match isa {
+                Isa::Portable => portable($($argument),*),
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: an `Avx2` exists only where the features were detected.
+                #[allow(unsafe_code)]
+                Isa::Avx2(_) => unsafe { wide($($argument),*) },
+            }
+        }
+    };
+}
+
+compiled_twice! {
+    /// Root-mean-square norm in place: `x[i] * weight[i] / sqrt(mean(x^2) + epsilon)`.
+    pub(crate) fn rms_norm(values: &mut [f32], weight: &[f32], epsilon: f32) {
+        let mut sums = [0.0f32; LANES];
+        let (chunks, rest) = values.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (sum, value) in sums.iter_mut().zip(chunk) {
+                *sum = value.mul_add(*value, *sum);
+            }
+        }
+        for (sum, value) in sums.iter_mut().zip(rest) {
+            *sum = value.mul_add(*value, *sum);
+        }
+        let scale = 1.0 / (total(sums) / values.len() as f32 + epsilon).sqrt();
+        for (value, weight) in values.iter_mut().zip(weight) {
+            *value = *value * scale * weight;
+        }
+    }
+}
+
+compiled_twice! {
+    /// Quantises a vector into column `column` of a panel, block by block: `scale = max |x| / 127`.
+    pub(crate) fn quantise<const N: usize>(
+        values: &[f32],
+        column: usize,
+        panel: &mut [ActBlock<N>],
+    ) {
+        for (values, block) in values.as_chunks::<BLOCK>().0.iter().zip(panel) {
+            let mut peaks = [0.0f32; LANES];
+            for chunk in values.as_chunks::<LANES>().0 {
+                for (peak, value) in peaks.iter_mut().zip(chunk) {
+                    let value = value.abs();
+                    *peak = if value > *peak { value } else { *peak };
+                }
+            }
+            let peak = peaks.into_iter().fold(0.0, f32::max);
+            // Below this 127 / peak overflows, and the block is nothing beside any other.
+            let inverse = if peak > 1e-30 { 127.0 / peak } else { 0.0 };
+            let mut sum = 0i32;
+            let quants = &mut block.quants[column];
+            for (quants, values) in quants.iter_mut().zip(values.as_chunks::<4>().0) {
+                for (quant, value) in quants.iter_mut().zip(values) {
+                    let rounded = round_bits(value * inverse) as u8;
+                    *quant = rounded;
+                    sum += i32::from(rounded as i8);
+                }
+            }
+            let scale = peak / 127.0;
+            block.scale[column] = scale;
+            block.sum[column] = scale * sum as f32;
+        }
+    }
+}
+
+compiled_twice! {
+    /// `silu(gate) * up`, the gated activation of Llama's feed-forward network.
+    pub(crate) fn swiglu(gate: &[f32; TILE], up: &[f32; TILE], out: &mut [f32; TILE]) {
+        for ((out, gate), up) in out.iter_mut().zip(gate).zip(up) {
+            *out = gate / (1.0 + exp(-gate)) * up;
+        }
+    }
+}
+
+compiled_twice! {
+    /// Turns the first `valid` scores into `exp(score - max)` and the rest into zero.
+    /// Gives the maximum and the sum of the terms.
+    pub(crate) fn softmax_terms(scores: &mut [f32], valid: usize) -> (f32, f32) {
+        let (seen, unseen) = scores.split_at_mut(valid);
+        unseen.fill(f32::NEG_INFINITY);
+        let mut peaks = [f32::NEG_INFINITY; LANES];
+        for (index, score) in seen.iter().enumerate() {
+            let peak = &mut peaks[index % LANES];
+            *peak = if *score > *peak { *score } else { *peak };
+        }
+        let peak = peaks.into_iter().fold(f32::NEG_INFINITY, f32::max);
+        let mut sums = [0.0f32; LANES];
+        for chunk in scores.as_chunks_mut::<LANES>().0 {
+            for (sum, score) in sums.iter_mut().zip(chunk) {
+                *score = exp(*score - peak);
+                *sum += *score;
+            }
+        }
+        (peak, total(sums))
+    }
+}
+
+compiled_twice! {
+    /// The sum of `exp(logit - peak)`.
+    pub(crate) fn weight_sum(logits: &[f32], peak: f32) -> f32 {
+        let mut sums = [0.0f32; LANES];
+        let (chunks, rest) = logits.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (sum, logit) in sums.iter_mut().zip(chunk) {
+                *sum += exp(logit - peak);
+            }
+        }
+        for (sum, logit) in sums.iter_mut().zip(rest) {
+            *sum += exp(logit - peak);
+        }
+        total(sums)
+    }
+}
+
+/// Rounds to half precision.
+pub(crate) fn store_halves(isa: Isa, values: &[f32], out: &mut [u16]) {
+    super::by_isa!(isa, store_halves(values, out));
+}
+
+/// Adds the partial sums pairwise, always in the same order.
+#[inline(always)]
+fn total(mut sums: [f32; LANES]) -> f32 {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for index in 0..width {
+            sums[index] += sums[index + width];
+        }
+        width /= 2;
+    }
+    sums[0]
+}
+
+/// 1.5 * 2^23: added to a small float it rounds it to a whole number, kept in the low bits.
+const ROUNDER: f32 = 12_582_912.0;
+
+/// The nearest whole number, ties to even, in the low bits of the result.
+#[inline(always)]
+fn round_bits(value: f32) -> u32 {
+    (value + ROUNDER).to_bits()
+}
+
+/// `e^x` for `x` up to 88; below -87 it is zero. Range reduction by ln 2 in two parts and the
+/// Taylor series to degree 6; the relative error is below 3e-7.
+#[inline(always)]
+fn exp(x: f32) -> f32 {
+    const LN_2_HIGH: f32 = 0.693_359_4;
+    const LN_2_LOW: f32 = -2.121_944_4e-4;
+    let clamped = if x > -87.0 { x } else { -87.0 };
+    let shifted = clamped.mul_add(std::f32::consts::LOG2_E, ROUNDER);
+    let whole = shifted - ROUNDER;
+    let rest = whole.mul_add(-LN_2_LOW, whole.mul_add(-LN_2_HIGH, clamped));
+    let mut series = 1.0 / 720.0;
+    for term in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
+        series = rest.mul_add(series, term);
+    }
+    let power = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
+    if x > -87.0 { series * power } else { 0.0 }
+}

@@ -1,0 +1,162 @@
+//! The arithmetic: quantised dot products, attention products, norms and activations.
+//!
+//! Every kernel exists twice, in portable Rust and for AVX2, and both give the same bits: sums run
+//! in a fixed order for each output, whatever the number of columns, threads or lanes. A token's
+//! logits therefore depend neither on the size of a prefill chunk nor on the machine.
+
+mod activations;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod lanes;
+mod layout;
+mod portable;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use activations::{Activations, PanelsOf, WIDE};
+pub(crate) use lanes::{quantise, rms_norm, softmax_terms, store_halves, swiglu, weight_sum};
+pub(crate) use layout::{Expanded, Format, Matrix, TILE, pack_matrix, packed_bytes, read_row};
+
+/// The instruction set to compute with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Isa {
+    /// Plain Rust, for any machine.
+    Portable,
+    /// AVX2 with FMA and F16C.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+}
+
+/// Proof that this machine has AVX2, FMA and F16C: only [`Isa::detect`] makes one.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Avx2(());
+
+impl Isa {
+    /// The best instruction set of this machine.
+    pub(crate) fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if std::is_x86_feature_detected!("avx2")
+            && std::is_x86_feature_detected!("fma")
+            && std::is_x86_feature_detected!("f16c")
+        {
+            return Self::Avx2(Avx2(()));
+        }
+        Self::Portable
+    }
+
+    /// The name a person would know it by.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2",
+        }
+    }
+}
+
+/// Runs a kernel's AVX2 version where an [`Avx2`] proves that it may, and the portable one elsewhere.
+macro_rules! by_isa {
+    ($isa:expr, $name:ident($($argument:expr),*)) => {
+        match $isa {
+            $crate::kernels::Isa::Portable => $crate::kernels::portable::$name($($argument),*),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: an `Avx2` exists only where the features were detected.
+            #[allow(unsafe_code)]
+            $crate::kernels::Isa::Avx2(_) => unsafe { $crate::kernels::avx2::$name($($argument),*) },
+        }
+    };
+}
+use by_isa;
+
+/// The products of a tile's 16 rows with `N` columns.
+pub(crate) type TileOut<const N: usize> = [[f32; TILE]; N];
+
+/// One tile of `matrix` times the `N` columns of `input` from column `first` on.
+///
+/// Columns past the input's end give unused values.
+pub(crate) fn tile_product<const N: usize>(
+    isa: Isa,
+    matrix: &Matrix,
+    arena: &[u8],
+    tile: usize,
+    input: &Activations,
+    first: usize,
+) -> TileOut<N>
+where
+    Activations: PanelsOf<N>,
+{
+    let bytes = matrix.tile_bytes(arena, tile);
+    match matrix.format {
+        Format::Q4_1 => by_isa!(
+            isa,
+            q4_tile(bytemuck::cast_slice(bytes), input.panel(first))
+        ),
+        Format::Q8_0 => by_isa!(
+            isa,
+            q8_tile(bytemuck::cast_slice(bytes), input.panel(first))
+        ),
+        Format::F16 => {
+            let mut out = [[0.0; TILE]; N];
+            let tile = bytemuck::cast_slice(bytes);
+            half_product(
+                isa,
+                input.values::<N>(first),
+                tile,
+                TILE,
+                out.each_mut().map(|c| &mut c[..]),
+            );
+            out
+        }
+        Format::F32 => {
+            let tile = bytemuck::cast_slice(bytes);
+            by_isa!(isa, float_tile(tile, input.values::<N>(first)))
+        }
+    }
+}
+
+/// Unpacks a Q4_1 tile for use with many columns; false where that is of no use.
+pub(crate) fn expand_tile(
+    isa: Isa,
+    matrix: &Matrix,
+    arena: &[u8],
+    tile: usize,
+    out: &mut Vec<Expanded>,
+) -> bool {
+    if isa == Isa::Portable || matrix.format != Format::Q4_1 {
+        return false;
+    }
+    let blocks = bytemuck::cast_slice(matrix.tile_bytes(arena, tile));
+    out.resize(blocks.len(), bytemuck::Zeroable::zeroed());
+    by_isa!(isa, q4_expand(blocks, out));
+    true
+}
+
+/// The same product as [`tile_product`] gives, from a tile unpacked by [`expand_tile`].
+pub(crate) fn expanded_product<const N: usize>(
+    isa: Isa,
+    tile: &[Expanded],
+    input: &Activations,
+    first: usize,
+) -> TileOut<N>
+where
+    Activations: PanelsOf<N>,
+{
+    by_isa!(isa, expanded_tile(tile, input.panel(first)))
+}
+
+/// `out[q][j] += sum over i of a[q][i] * b[i * stride + j]` with `b` in half precision, adding in
+/// the order of `i`. Every `out[q]` has the same length, a multiple of 16.
+pub(crate) fn half_product<const Q: usize>(
+    isa: Isa,
+    a: [&[f32]; Q],
+    b: &[u16],
+    stride: usize,
+    out: [&mut [f32]; Q],
+) {
+    let (inner, width) = (a[0].len(), out[0].len());
+    assert!(a.iter().all(|a| a.len() == inner) && out.iter().all(|out| out.len() == width));
+    assert!(width.is_multiple_of(16) && width <= stride);
+    assert!(inner == 0 || b.len() >= (inner - 1) * stride + width);
+    by_isa!(isa, half_product(a, b, stride, out));
+}

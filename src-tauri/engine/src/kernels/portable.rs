@@ -1,0 +1,127 @@
+//! The kernels in plain Rust: what the others are tested against, and what runs where there is no
+//! AVX2. The loops mirror the order in which the SIMD lanes add, so that results agree to the bit.
+
+use super::TileOut;
+use super::activations::ActBlock;
+use super::layout::{Expanded, Q4Block, Q8Block, TILE, half_at};
+
+pub(super) fn q4_tile<const N: usize>(tile: &[Q4Block], panel: &[ActBlock<N>]) -> TileOut<N> {
+    let mut out = [[0.0; TILE]; N];
+    for (block, act) in tile.iter().zip(panel) {
+        for row in 0..TILE {
+            let (half, at) = (row / 8, row % 8);
+            let scale = half_at(&block.scale[half], at);
+            let min = half_at(&block.min[half], at);
+            for (column, out) in out.iter_mut().enumerate() {
+                let mut dot = 0;
+                for group in 0..4 {
+                    for byte in 0..4 {
+                        let nibbles = block.quants[group][half][4 * at + byte];
+                        let low = act.quants[column][group][byte] as i8;
+                        let high = act.quants[column][4 + group][byte] as i8;
+                        dot += i32::from(nibbles & 15) * i32::from(low);
+                        dot += i32::from(nibbles >> 4) * i32::from(high);
+                    }
+                }
+                let scaled = (dot as f32).mul_add(scale * act.scale[column], out[row]);
+                out[row] = min.mul_add(act.sum[column], scaled);
+            }
+        }
+    }
+    out
+}
+
+pub(super) fn q4_expand(tile: &[Q4Block], out: &mut [Expanded]) {
+    for (block, out) in tile.iter().zip(out) {
+        for row in 0..TILE {
+            let (half, at) = (row / 8, row % 8);
+            out.scale[row] = half_at(&block.scale[half], at);
+            out.min[row] = half_at(&block.min[half], at);
+        }
+        for group in 0..4 {
+            out.quants[group] = block.quants[group].map(|half| half.map(|byte| byte & 15));
+            out.quants[4 + group] = block.quants[group].map(|half| half.map(|byte| byte >> 4));
+        }
+    }
+}
+
+pub(super) fn expanded_tile<const N: usize>(
+    tile: &[Expanded],
+    panel: &[ActBlock<N>],
+) -> TileOut<N> {
+    let mut out = [[0.0; TILE]; N];
+    for (block, act) in tile.iter().zip(panel) {
+        for row in 0..TILE {
+            for (column, out) in out.iter_mut().enumerate() {
+                let mut dot = 0;
+                for group in 0..8 {
+                    for byte in 0..4 {
+                        let weight = block.quants[group][row / 8][4 * (row % 8) + byte];
+                        let value = act.quants[column][group][byte] as i8;
+                        dot += i32::from(weight) * i32::from(value);
+                    }
+                }
+                let scale = block.scale[row] * act.scale[column];
+                let scaled = (dot as f32).mul_add(scale, out[row]);
+                out[row] = block.min[row].mul_add(act.sum[column], scaled);
+            }
+        }
+    }
+    out
+}
+
+pub(super) fn q8_tile<const N: usize>(tile: &[Q8Block], panel: &[ActBlock<N>]) -> TileOut<N> {
+    let mut out = [[0.0; TILE]; N];
+    for (block, act) in tile.iter().zip(panel) {
+        for row in 0..TILE {
+            let (half, at) = (row / 8, row % 8);
+            let scale = half_at(&block.scale[half], at);
+            for (column, out) in out.iter_mut().enumerate() {
+                let mut dot = 0;
+                for group in 0..8 {
+                    for byte in 0..4 {
+                        let weight = block.quants[group][half][4 * at + byte] as i8;
+                        let value = act.quants[column][group][byte] as i8;
+                        dot += i32::from(weight) * i32::from(value);
+                    }
+                }
+                out[row] = (dot as f32).mul_add(scale * act.scale[column], out[row]);
+            }
+        }
+    }
+    out
+}
+
+pub(super) fn half_product<const Q: usize>(
+    a: [&[f32]; Q],
+    b: &[u16],
+    stride: usize,
+    out: [&mut [f32]; Q],
+) {
+    for (a, out) in a.into_iter().zip(out) {
+        for (&a, b) in a.iter().zip(b.chunks(stride)) {
+            for (out, &b) in out.iter_mut().zip(b) {
+                *out = a.mul_add(burn::tensor::f16::from_bits(b).to_f32(), *out);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn float_tile<const N: usize>(tile: &[f32], input: [&[f32]; N]) -> TileOut<N> {
+    let mut out = [[0.0; TILE]; N];
+    for (index, weights) in tile.as_chunks::<TILE>().0.iter().enumerate() {
+        for (out, input) in out.iter_mut().zip(input) {
+            for (out, weight) in out.iter_mut().zip(weights) {
+                *out = weight.mul_add(input[index], *out);
+            }
+        }
+    }
+    out
+}
+
+pub(super) fn store_halves(values: &[f32], out: &mut [u16]) {
+    for (value, out) in values.iter().zip(out) {
+        *out = burn::tensor::f16::from_f32(*value).to_bits();
+    }
+}

@@ -1,0 +1,10 @@
+//! The Llama family: hyperparameters, packed weights and the forward pass.
+
+mod config;
+mod forward;
+mod op;
+mod weights;
+
+pub(crate) use config::Config;
+pub(crate) use forward::STEP_TOKENS;
+pub(crate) use op::{Logits, Model, Rows};
