@@ -1,1 +1,90 @@
-fn main() {}
+//! `steward`: the terminal's way to the agents.
+
+mod args;
+mod ask;
+mod link;
+mod models;
+mod print;
+mod session;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use steward_host::{Problem, Resume};
+
+use args::{Args, Verb};
+use link::Link;
+use print::Printer;
+
+/// What a command says to the shell.
+type Ended = Result<ExitCode, Problem>;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Help and version are not faults; a wrong use is, with clap's own code 2.
+            let _printed = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let printer = Printer::new(args.json);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let ended = match runtime {
+        Ok(runtime) => {
+            let ended = runtime.block_on(carry_out(args, &printer));
+            // What still runs is written down; the next start goes on with it.
+            runtime.shutdown_background();
+            ended
+        }
+        Err(e) => Err(Problem::new("unavailable", format!("cannot start: {e}"))),
+    };
+    ended.unwrap_or_else(|problem| {
+        printer.problem(&problem);
+        ExitCode::from(code_of(&problem))
+    })
+}
+
+/// Exit codes: 1 the request was not done, 2 wrong use, 3 something is missing or broken here.
+fn code_of(problem: &Problem) -> u8 {
+    match problem.code.as_str() {
+        "invalid" | "not_found" => 2,
+        "unavailable" | "internal" => 3,
+        _ => 1,
+    }
+}
+
+async fn carry_out(args: Args, printer: &Printer) -> Ended {
+    if args.toggle {
+        return show::toggle(printer).await;
+    }
+    match args.verb {
+        None => session::run(&args.workspace, printer).await,
+        Some(Verb::Ask {
+            request,
+            workspace,
+            approve,
+        }) => {
+            let link = Link::open(Resume::Nothing).await?;
+            let submit = ask::submit(request.join(" "), workspace.or(args.workspace), None)?;
+            ask::run(&link, submit, approve, printer).await
+        }
+        Some(Verb::Undo { run, approve }) => {
+            let link = Link::open(Resume::Nothing).await?;
+            ask::run(&link, steward_host::Command::Undo { run }, approve, printer).await
+        }
+        Some(Verb::Ps { all }) => show::processes(all, printer).await,
+        Some(Verb::Approvals { id: None, .. }) => show::approvals(printer).await,
+        Some(Verb::Approvals {
+            id: Some(id),
+            answer,
+        }) => show::decide(id, answer, printer).await,
+        Some(Verb::Kill { pid }) => show::kill(pid, printer).await,
+        Some(Verb::Log { pid, run, limit }) => show::log(pid, run, limit, printer).await,
+        Some(Verb::Models { verb }) => models::run(verb, printer),
+        Some(Verb::Doctor) => show::doctor(printer),
+    }
+}

@@ -1,1 +1,5 @@
-//! LLM cores behind the kernel's LlmCore trait.
+//! LLM cores behind the kernel's `LlmCore` trait.
+
+mod local;
+
+pub use local::{LoadState, LocalCore, Source};

@@ -244,6 +244,8 @@ pub struct ProcessDetail {
     pub answer: Option<String>,
     /// Whether it ended well, once it has ended.
     pub ok: Option<bool>,
+    /// What went wrong, where it did not end well.
+    pub problem: Option<Problem>,
 }
 
 /// One step: a system call a person would want to see.
@@ -321,8 +323,8 @@ pub struct ApprovalView {
     pub lines_changed: u32,
     /// Lines in all.
     pub lines_total: u32,
-    /// A sentence about a risk worth telling, if there is one.
-    pub risk: Option<String>,
+    /// Risks worth a sentence each.
+    pub risks: Vec<RiskView>,
     /// Whether undo can put it back.
     pub undoable: bool,
     /// For an undo: every file it would put back (escaped), with what happens to it.
@@ -354,8 +356,21 @@ pub enum EffectView {
     Undo,
     /// A step a process asks about in its own words.
     Other,
-    /// The same effect may have happened already before a crash; a yes does it again.
+}
+
+/// A risk worth telling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum RiskView {
+    /// The same effect may have happened already, before a crash; a yes does it again.
     Repeat,
+    /// The file there now can be run as a program.
+    Executable,
+    /// The file is hidden, or in a hidden folder.
+    Hidden,
+    /// The text or the path holds characters that cannot be seen; they are shown escaped.
+    Invisible,
 }
 
 /// One line of a diff.
@@ -391,6 +406,8 @@ pub struct QuestionView {
     pub id: u64,
     /// Who asks.
     pub pid: u64,
+    /// Its run.
+    pub run: u64,
     /// The question (escaped).
     pub text: String,
     /// Answers offered; free text where empty.

@@ -5,11 +5,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use crate::error::SysError;
 
@@ -332,18 +332,31 @@ pub struct CoreInfo {
 }
 
 /// Asks running work to stop. Cheap to clone; once set it stays set.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+#[derive(Debug, Clone)]
+pub struct Cancel(Arc<watch::Sender<bool>>);
+
+impl Default for Cancel {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+}
 
 impl Cancel {
     /// Asks for the stop.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Release);
+        self.0.send_replace(true);
     }
 
     /// Whether the stop was asked for.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        *self.0.borrow()
+    }
+
+    /// Waits until the stop is asked for.
+    pub async fn cancelled(&self) {
+        // The sender lives as long as `self`, so waiting cannot fail.
+        let mut set = self.0.subscribe();
+        let _ = set.wait_for(|set| *set).await;
     }
 }
 

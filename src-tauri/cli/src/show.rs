@@ -1,0 +1,226 @@
+//! Commands that show or settle one thing: `ps`, `approvals`, `kill`, `log`, `doctor`, `--toggle`.
+
+use std::process::ExitCode;
+
+use steward_host::surface::{CheckState, Decide, LogQuery, ProcessView, StateView};
+use steward_host::{Command, Paths, Problem, Reply, Resume};
+
+use crate::Ended;
+use crate::args::Answer;
+use crate::ask::{Follow, unexpected};
+use crate::link::Link;
+use crate::print::{Printer, approval_lines};
+
+pub(crate) async fn processes(all: bool, printer: &Printer) -> Ended {
+    let link = Link::open(Resume::Nothing).await?;
+    let Reply::Processes { processes } = link.request(Command::Processes).await? else {
+        return Err(unexpected());
+    };
+    let shown: Vec<_> = processes
+        .into_iter()
+        .filter(|p| all || p.ended_ms.is_none())
+        .collect();
+    for process in &shown {
+        if printer.is_json() {
+            printer.json(process);
+        } else {
+            printer.line(&row(process));
+        }
+    }
+    if shown.is_empty() && !printer.is_json() {
+        printer.note(if all {
+            "no process yet; ask for something with `steward ask`"
+        } else {
+            "nothing runs; `steward ps --all` shows what has ended"
+        });
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(process: &ProcessView) -> String {
+    let state = match process.state {
+        StateView::Created => "created",
+        StateView::Runnable => "runnable",
+        StateView::Running => "running",
+        StateView::WaitingEvent => "waiting",
+        StateView::WaitingTool => "working",
+        StateView::WaitingHuman => "waiting for you",
+        StateView::Paused => "paused",
+        StateView::Suspended => "suspended",
+        StateView::Exited => "ended",
+        StateView::Failed => "failed",
+        StateView::Killed => "killed",
+    };
+    let run = if process.run == process.pid {
+        String::new()
+    } else {
+        format!(" run {}", process.run)
+    };
+    let undo = if process.undoable {
+        ", can be undone"
+    } else {
+        ""
+    };
+    let goal = steward_host::escape_line(&process.goal);
+    format!(
+        "{:>5}{run}  {state:<15}  {:<8}  {} steps, {} tokens{undo}  {goal}",
+        process.pid, process.image, process.steps, process.tokens
+    )
+}
+
+pub(crate) async fn approvals(printer: &Printer) -> Ended {
+    let link = Link::open(Resume::Nothing).await?;
+    let Reply::Approvals { approvals } = link.request(Command::Approvals).await? else {
+        return Err(unexpected());
+    };
+    let Reply::Questions { questions } = link.request(Command::Questions).await? else {
+        return Err(unexpected());
+    };
+    for asked in &approvals {
+        if printer.is_json() {
+            printer.json(asked);
+        } else {
+            approval_lines(asked)
+                .iter()
+                .for_each(|line| printer.line(line));
+        }
+    }
+    for asked in &questions {
+        if printer.is_json() {
+            printer.json(asked);
+        } else {
+            printer.line(&format!(
+                "\nQuestion {} of process {}: {}",
+                asked.id, asked.pid, asked.text
+            ));
+        }
+    }
+    if approvals.is_empty() && questions.is_empty() && !printer.is_json() {
+        printer.note("nothing waits for you");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Answers an approval; where this program is the kernel, the run goes on to its end here.
+pub(crate) async fn decide(id: u64, answer: Option<Answer>, printer: &Printer) -> Ended {
+    let link = Link::open(Resume::Nothing).await?;
+    let Reply::Approvals { approvals } = link.request(Command::Approvals).await? else {
+        return Err(unexpected());
+    };
+    let Some(asked) = approvals.into_iter().find(|a| a.id == id) else {
+        return Err(
+            Problem::new("not_found", format!("approval `{id}` does not wait"))
+                .hint("list those that wait with `steward approvals`"),
+        );
+    };
+    let Some(answer) = answer else {
+        approval_lines(&asked)
+            .iter()
+            .for_each(|line| printer.line(line));
+        return Ok(ExitCode::SUCCESS);
+    };
+    let events = link.events().await?;
+    let approve = answer == Answer::Yes;
+    let decide = Decide {
+        id,
+        approve,
+        digest: asked.digest.clone(),
+    };
+    match link.request(Command::Decide(decide)).await? {
+        Reply::Decided { counted: true, .. } => {}
+        Reply::Decided { note, .. } => {
+            return Err(Problem::new("conflict", note.unwrap_or_default()));
+        }
+        _ => return Err(unexpected()),
+    }
+    if let Link::Own(host) = &link {
+        host.resume(asked.run).await?;
+        return Follow::existing(&link, events, printer, (asked.run, asked.run))
+            .to_the_end()
+            .await;
+    }
+    printer.note(if approve { "approved" } else { "denied" });
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn kill(pid: u64, printer: &Printer) -> Ended {
+    let link = Link::open(Resume::Nothing).await?;
+    link.request(Command::Kill { pid }).await?;
+    printer.note(&format!("process {pid} and its children end"));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn log(
+    pid: Option<u64>,
+    run: Option<u64>,
+    limit: u32,
+    printer: &Printer,
+) -> Ended {
+    let link = Link::open(Resume::Nothing).await?;
+    let query = LogQuery {
+        pid,
+        run,
+        limit: Some(limit),
+    };
+    let Reply::Log { rows } = link.request(Command::Log(query)).await? else {
+        return Err(unexpected());
+    };
+    for row in rows.iter().rev() {
+        if printer.is_json() {
+            printer.json(row);
+        } else {
+            let seq = row.seq.map_or(String::new(), |seq| format!(".{seq}"));
+            let time = clock(row.at_ms);
+            printer.line(&format!(
+                "{time}  {:>5}{seq:<4} {:<9} {:<14} {}",
+                row.pid, row.kind, row.name, row.detail
+            ));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Unix milliseconds in UTC, to the second (RFC 3339).
+fn clock(ms: u64) -> String {
+    let seconds = i64::try_from(ms / 1000).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_second(seconds).map_or_else(|_| ms.to_string(), |time| time.to_string())
+}
+
+pub(crate) fn doctor(printer: &Printer) -> Ended {
+    let checks = steward_host::doctor(&Paths::from_env()?);
+    let mut missing = false;
+    for check in &checks {
+        missing |= check.state == CheckState::Missing;
+        if printer.is_json() {
+            printer.json(check);
+            continue;
+        }
+        let sign = match check.state {
+            CheckState::Works => "✓",
+            CheckState::Limited => "·",
+            CheckState::Missing => "✗",
+        };
+        printer.line(&format!("{sign} {:<10} {}", check.name, check.found));
+        if let Some(hint) = &check.hint {
+            printer.line(&format!("             {hint}"));
+        }
+    }
+    Ok(if missing {
+        ExitCode::from(3)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+pub(crate) async fn toggle(printer: &Printer) -> Ended {
+    let link = Link::open(Resume::Nothing).await?;
+    if let Link::Own(_) = link {
+        return Err(Problem::new("unavailable", "no Steward desktop runs")
+            .hint("start it with `steward-desktop`"));
+    }
+    link.request(Command::Toggle).await?;
+    if printer.is_json() {
+        printer.json(&serde_json::json!({ "type": "done", "ok": true }));
+    }
+    Ok(ExitCode::SUCCESS)
+}

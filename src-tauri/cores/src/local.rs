@@ -1,0 +1,250 @@
+//! The local engine as a core: loaded on first use, cancelled when its caller goes away.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use steward_engine::{Engine, EngineError, GenerateRequest, LoadOptions, Prompt};
+use steward_kernel::provider::{
+    Cancel, ChatReply, ChatRequest, Constraint, CoreInfo, Finish, LlmCore, Message, Role, TokenSink,
+};
+use steward_kernel::{Code, SysError};
+use tokio::sync::OnceCell;
+
+/// What the core is made from.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// Name of the model.
+    pub model: String,
+    /// Its file, or why there is none.
+    pub file: Result<PathBuf, SysError>,
+    /// Tokens of context.
+    pub context: u32,
+    /// Threads to compute with; the machine's cores where absent.
+    pub threads: Option<usize>,
+}
+
+/// How loading goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoadState {
+    /// It has begun.
+    Loading,
+    /// The model can answer.
+    Ready,
+    /// It failed.
+    Failed(SysError),
+}
+
+type OnLoad = Box<dyn Fn(LoadState) + Send + Sync>;
+
+/// A model that runs on this machine.
+pub struct LocalCore {
+    source: Source,
+    engine: OnceCell<Arc<Engine>>,
+    on_load: OnLoad,
+}
+
+impl LocalCore {
+    /// A core that loads its model when it is first asked; `on_load` is told how that goes.
+    pub fn new(source: Source, on_load: impl Fn(LoadState) + Send + Sync + 'static) -> Self {
+        Self {
+            source,
+            engine: OnceCell::new(),
+            on_load: Box::new(on_load),
+        }
+    }
+
+    /// The engine, loaded. A load that failed is tried again at the next call.
+    async fn engine(&self) -> Result<Arc<Engine>, SysError> {
+        let engine = self.engine.get_or_try_init(|| async {
+            (self.on_load)(LoadState::Loading);
+            let loaded = self.load().await;
+            (self.on_load)(match &loaded {
+                Ok(_) => LoadState::Ready,
+                Err(error) => LoadState::Failed(error.clone()),
+            });
+            loaded
+        });
+        engine.await.cloned()
+    }
+
+    async fn load(&self) -> Result<Arc<Engine>, SysError> {
+        let path = self.source.file.clone()?;
+        let options = LoadOptions {
+            threads: self.source.threads,
+            context: None,
+        };
+        let loaded = tokio::task::spawn_blocking(move || Engine::load(&path, &options));
+        loaded
+            .await
+            .map_err(|e| broke_down(&e))?
+            .map(Arc::new)
+            .map_err(|e| explained(&e))
+    }
+
+    /// Runs work on the engine off the async threads. The work is cancelled by `cancel`, and when
+    /// whoever waits for it goes away.
+    async fn run<T: Send + 'static>(
+        &self,
+        cancel: Cancel,
+        work: impl FnOnce(&Engine, &steward_engine::Cancel) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, SysError> {
+        let engine = tokio::select! {
+            engine = self.engine() => engine?,
+            () = cancel.cancelled() => return Err(stopped()),
+        };
+        let flag = steward_engine::Cancel::new();
+        let _gone = CancelOnDrop(flag.clone());
+        let (engine, inner) = (Arc::clone(&engine), flag.clone());
+        let mut work = tokio::task::spawn_blocking(move || work(&engine, &inner));
+        let done = tokio::select! {
+            done = &mut work => done,
+            () = cancel.cancelled() => {
+                flag.cancel();
+                work.await
+            }
+        };
+        done.map_err(|e| broke_down(&e))?.map_err(|e| explained(&e))
+    }
+}
+
+struct CancelOnDrop(steward_engine::Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+#[async_trait]
+impl LlmCore for LocalCore {
+    fn info(&self) -> CoreInfo {
+        CoreInfo {
+            model: self.source.model.clone(),
+            context: self.source.context,
+            local: true,
+        }
+    }
+
+    async fn chat(
+        &self,
+        request: ChatRequest,
+        sink: TokenSink,
+        cancel: Cancel,
+    ) -> Result<ChatReply, SysError> {
+        let request = translated(request);
+        let generation = self
+            .run(cancel, move |engine, cancel| {
+                engine.generate(&request, cancel, &mut |event| {
+                    if !event.text.is_empty() {
+                        sink(event.text);
+                    }
+                })
+            })
+            .await?;
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Ok(ChatReply {
+            finish: match generation.finish {
+                steward_engine::Finish::Stop => Finish::Stop,
+                steward_engine::Finish::Length => Finish::Length,
+                steward_engine::Finish::Cancelled => Finish::Cancelled,
+            },
+            prompt_tokens: count(generation.prompt_tokens),
+            cached_tokens: count(generation.cached_tokens),
+            tokens: count(generation.ids.len()),
+            text: generation.text,
+        })
+    }
+
+    async fn score(
+        &self,
+        messages: Vec<Message>,
+        prefix: String,
+        choices: Vec<String>,
+        cancel: Cancel,
+    ) -> Result<Vec<f64>, SysError> {
+        let prompt = prompt(messages, prefix);
+        let scores = self
+            .run(cancel, move |engine, cancel| {
+                engine.score(&prompt, &choices, cancel)
+            })
+            .await?;
+        Ok(scores.into_iter().map(|score| score.logprob).collect())
+    }
+
+    async fn count_tokens(&self, text: String) -> Result<u32, SysError> {
+        let ids = self
+            .run(Cancel::default(), move |engine, _| {
+                engine.encode(&text, false)
+            })
+            .await?;
+        Ok(u32::try_from(ids.len()).unwrap_or(u32::MAX))
+    }
+}
+
+fn translated(request: ChatRequest) -> GenerateRequest {
+    let ChatRequest {
+        messages,
+        prefix,
+        max_tokens,
+        sampling,
+        stop,
+        constraint,
+    } = request;
+    GenerateRequest {
+        prompt: prompt(messages, prefix),
+        max_tokens: max_tokens as usize,
+        sampling: steward_engine::Sampling {
+            temperature: sampling.temperature,
+            top_p: sampling.top_p,
+            seed: sampling.seed,
+        },
+        stop,
+        constraint: constraint.map(|form| match form {
+            Constraint::JsonSchema { schema } => steward_engine::Constraint::JsonSchema(schema),
+            Constraint::Regex { pattern } => steward_engine::Constraint::Regex(pattern),
+            Constraint::Lark { grammar } => steward_engine::Constraint::Lark(grammar),
+        }),
+        logprobs: false,
+    }
+}
+
+fn prompt(messages: Vec<Message>, assistant_prefix: String) -> Prompt {
+    let messages = messages.into_iter().map(|message| steward_engine::Message {
+        role: match message.role {
+            Role::System => steward_engine::Role::System,
+            Role::User => steward_engine::Role::User,
+            Role::Assistant => steward_engine::Role::Assistant,
+        },
+        content: message.content,
+    });
+    Prompt::Messages {
+        messages: messages.collect(),
+        assistant_prefix,
+    }
+}
+
+fn explained(error: &EngineError) -> SysError {
+    let (code, hint) = match error {
+        EngineError::Open { .. } => (
+            Code::Unavailable,
+            "fetch the model with `steward models get`",
+        ),
+        EngineError::Model { .. } => (
+            Code::Unavailable,
+            "check it with `steward models verify`, or fetch it anew",
+        ),
+        EngineError::ContextOverflow { .. } => (Code::Limit, "ask about less text at a time"),
+        _ => (Code::Invalid, "change the request"),
+    };
+    SysError::new(code, error.to_string()).hint(hint)
+}
+
+fn broke_down(error: &tokio::task::JoinError) -> SysError {
+    SysError::new(Code::Internal, format!("the engine broke down: {error}"))
+        .hint("this is a fault of Steward; try the request again")
+}
+
+fn stopped() -> SysError {
+    SysError::new(Code::Interrupted, "the generation was stopped")
+}

@@ -1,0 +1,433 @@
+//! A running kernel behind the commands that every surface shares.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use steward_kernel::provider::Files;
+use steward_kernel::{
+    Images, Kernel, KernelEvent, Pid, Program, Providers, Submission, Taken, capability,
+};
+use steward_store::WorkspaceFiles;
+use tokio::sync::broadcast;
+
+use crate::clock::SystemClock;
+use crate::lock::{self, DataLock};
+use crate::models::Models;
+use crate::paths::Paths;
+use crate::settings::Config;
+use crate::socket::{self, Client};
+use crate::surface::{
+    Command, Decide, Event, LogQuery, Problem, ProcessDetail, Reply, SettingsChange, Submit,
+};
+use crate::{core, undo, view};
+
+/// Rows of the journal told at most, and where nothing is said.
+const LOG_MOST: u32 = 10_000;
+const LOG_DEFAULT: u32 = 100;
+
+/// Which surface speaks. Only a surface that shows an approval may answer it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surface {
+    /// The desktop's launcher or main window.
+    Window,
+    /// The desktop's approval dialog.
+    Dialog,
+    /// The terminal, in this program or over the local socket.
+    Terminal,
+}
+
+impl Surface {
+    fn name(self) -> &'static str {
+        match self {
+            Surface::Window | Surface::Dialog => "window",
+            Surface::Terminal => "terminal",
+        }
+    }
+}
+
+/// What runs on when a host opens that had not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resume {
+    /// Nothing: only what is asked for now runs.
+    Nothing,
+    /// Everything.
+    All,
+}
+
+/// The way to a kernel: in this program, or in another that has the data directory.
+pub enum Attached {
+    /// This program is the kernel.
+    Own(Arc<Host>),
+    /// Another program is.
+    Other(Client),
+}
+
+type Toggle = Box<dyn Fn() + Send + Sync>;
+
+/// A running kernel with its providers, behind the commands of [`crate::surface`].
+pub struct Host {
+    kernel: Kernel,
+    files: Arc<dyn Files>,
+    paths: Paths,
+    config: RwLock<Config>,
+    model: String,
+    models: Models,
+    events: broadcast::Sender<Event>,
+    toggle: Mutex<Option<Toggle>>,
+    _lock: DataLock,
+}
+
+impl Host {
+    /// Becomes the kernel of the data directory and runs on what had not ended.
+    ///
+    /// # Errors
+    /// Another program has the data directory, it is from a newer version, the disk is full …
+    pub async fn open() -> Result<Arc<Self>, Problem> {
+        match attach(Resume::All).await? {
+            Attached::Own(host) => Ok(host),
+            Attached::Other(_) => Err(Problem::new(
+                "exists",
+                "another Steward has the data directory",
+            )
+            .hint("use that one, or end it first")),
+        }
+    }
+
+    async fn start(paths: Paths, lock: DataLock, resume: Resume) -> Result<Arc<Self>, Problem> {
+        let config = Config::load(&paths)?;
+        let models = Models::from_env()?;
+        let (model, file) = models.chosen(&config)?;
+        let events = broadcast::channel(4096).0;
+        let files: Arc<dyn Files> = Arc::new(WorkspaceFiles::open(paths.blobs())?);
+        let core = core::open(&model, file, config.threads, &events);
+        let providers = Providers {
+            files: Arc::clone(&files),
+            core,
+            clock: Arc::new(SystemClock::new()),
+        };
+        let kernel = Kernel::open(&paths.journal(), providers, Arc::new(images()?))?;
+        let host = Arc::new(Self {
+            kernel,
+            files,
+            paths,
+            config: RwLock::new(config),
+            model: model.name,
+            models,
+            events,
+            toggle: Mutex::default(),
+            _lock: lock,
+        });
+        tokio::spawn(relay(
+            host.kernel.clone(),
+            host.kernel.subscribe(),
+            host.events.clone(),
+        ));
+        socket::serve(&host.paths, &host).map_err(|e| {
+            Problem::new("unavailable", format!("cannot open the local socket: {e}"))
+                .hint("check that the data directory is on a local file system")
+        })?;
+        if resume == Resume::All {
+            host.kernel.resume(None).await?;
+        }
+        Ok(host)
+    }
+
+    /// Carries out one command for a surface.
+    pub async fn handle(&self, command: Command, by: Surface) -> Reply {
+        self.carry_out(command, by)
+            .await
+            .unwrap_or_else(Reply::Error)
+    }
+
+    /// Events from now on.
+    pub fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.events.subscribe()
+    }
+
+    /// What to do when a terminal asks for the launcher (`steward --toggle`).
+    pub fn on_toggle(&self, toggle: impl Fn() + Send + Sync + 'static) {
+        *self.toggle.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(toggle));
+    }
+
+    /// Steward's own folders.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// Runs a run on that had not ended, in a host that was opened with [`Resume::Nothing`].
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn resume(&self, run: u64) -> Result<usize, Problem> {
+        Ok(self.kernel.resume(Some(run)).await?)
+    }
+
+    async fn carry_out(&self, command: Command, by: Surface) -> Result<Reply, Problem> {
+        match command {
+            Command::Submit(submit) => self.submit(submit).await,
+            Command::Processes => self.processes().await,
+            Command::Process { pid } => self.process(pid).await,
+            Command::Approvals => {
+                let approvals = self.kernel.approvals().await?;
+                Ok(Reply::Approvals {
+                    approvals: approvals.into_iter().map(view::approval).collect(),
+                })
+            }
+            Command::Decide(decide) => self.decide(decide, by).await,
+            Command::Questions => {
+                let questions = self.kernel.questions().await?;
+                Ok(Reply::Questions {
+                    questions: questions.into_iter().map(view::question).collect(),
+                })
+            }
+            Command::AnswerQuestion { id, text } => {
+                Ok(decided(self.kernel.answer(id, &text, by.name()).await?))
+            }
+            Command::Kill { pid } => {
+                self.kernel.kill(Pid(pid), by.name()).await?;
+                Ok(Reply::Done)
+            }
+            Command::Undo { run } => self.undo(run).await,
+            Command::Log(query) => self.log(query).await,
+            Command::Doctor => Ok(Reply::Doctor {
+                checks: self.checks(),
+            }),
+            Command::Models => Ok(Reply::Models {
+                models: self.models.list(),
+            }),
+            Command::Settings => Ok(self.settings()),
+            Command::ChangeSettings(change) => self.change_settings(change),
+            Command::Toggle => self.toggle(),
+            Command::Watch => Err(Problem::new(
+                "invalid",
+                "`watch` is for the local socket only",
+            )),
+        }
+    }
+
+    async fn submit(&self, submit: Submit) -> Result<Reply, Problem> {
+        let Submit {
+            request,
+            workspace,
+            after,
+        } = submit;
+        let folder = match workspace {
+            Some(folder) => PathBuf::from(folder),
+            None => self.default_workspace()?,
+        };
+        self.start_run("base", request, folder, after).await
+    }
+
+    async fn start_run(
+        &self,
+        image: &str,
+        goal: String,
+        folder: PathBuf,
+        after: Option<u64>,
+    ) -> Result<Reply, Problem> {
+        let files = Arc::clone(&self.files);
+        let workspace = tokio::task::spawn_blocking(move || files.workspace(&folder))
+            .await
+            .map_err(|e| Problem::new("internal", format!("the file provider stopped: {e}")))??;
+        let grants = capability::workspace_defaults(&workspace);
+        let submission = Submission {
+            image: image.to_owned(),
+            goal,
+            workspace,
+            grants,
+            after,
+        };
+        let process = self.kernel.submit(submission).await?;
+        Ok(Reply::Started {
+            pid: process.pid.0,
+            run: process.run,
+        })
+    }
+
+    fn default_workspace(&self) -> Result<PathBuf, Problem> {
+        let folder = PathBuf::from(self.config().settings(&self.paths, &self.model).workspace);
+        std::fs::create_dir_all(&folder).map_err(|e| {
+            let shown = steward_kernel::escape::shown(&folder.to_string_lossy());
+            Problem::new(
+                "unavailable",
+                format!("cannot make the workspace `{shown}`: {e}"),
+            )
+            .hint("choose another workspace in the settings")
+        })?;
+        Ok(folder)
+    }
+
+    async fn processes(&self) -> Result<Reply, Problem> {
+        let undoable = self.kernel.undoable_runs().await?;
+        let processes = self.kernel.processes().await?;
+        let processes = processes
+            .iter()
+            .map(|p| view::process(p, &undoable))
+            .collect();
+        Ok(Reply::Processes { processes })
+    }
+
+    async fn process(&self, pid: u64) -> Result<Reply, Problem> {
+        let undoable = self.kernel.undoable_runs().await?;
+        let process = self.kernel.process(Pid(pid)).await?;
+        let steps = self.kernel.steps(Pid(pid)).await?;
+        let exit = self.kernel.exit(Pid(pid)).await?;
+        Ok(Reply::Process(Box::new(ProcessDetail {
+            process: view::process(&process, &undoable),
+            steps: steps.into_iter().map(view::step).collect(),
+            ok: exit.as_ref().map(|e| e.ok),
+            problem: exit
+                .as_ref()
+                .and_then(|e| e.error.clone())
+                .map(Problem::from),
+            answer: exit.map(|e| e.answer),
+        })))
+    }
+
+    async fn decide(&self, decide: Decide, by: Surface) -> Result<Reply, Problem> {
+        if by == Surface::Window {
+            return Err(
+                Problem::new("denied", "an approval is answered where it is shown")
+                    .hint("open the approval and answer it there"),
+            );
+        }
+        let Decide {
+            id,
+            approve,
+            digest,
+        } = decide;
+        Ok(decided(
+            self.kernel.decide(id, approve, &digest, by.name()).await?,
+        ))
+    }
+
+    async fn undo(&self, run: u64) -> Result<Reply, Problem> {
+        let process = self.kernel.process(Pid(run)).await?;
+        if process.run != run {
+            return Err(Problem::new(
+                "not_found",
+                format!("`{run}` is a process of run `{}`", process.run),
+            )
+            .hint(format!("undo run {}", process.run)));
+        }
+        self.start_run(undo::IMAGE, undo::goal(run), process.workspace, None)
+            .await
+    }
+
+    async fn log(&self, query: LogQuery) -> Result<Reply, Problem> {
+        let limit = query.limit.unwrap_or(LOG_DEFAULT);
+        if !(1..=LOG_MOST).contains(&limit) {
+            return Err(Problem::new("invalid", format!("`limit` is `{limit}`"))
+                .hint(format!("use a number from 1 to {LOG_MOST}")));
+        }
+        let query = steward_kernel::JournalQuery {
+            pid: query.pid.map(Pid),
+            run: query.run,
+            limit,
+        };
+        let rows = self.kernel.journal(query).await?;
+        Ok(Reply::Log {
+            rows: rows.into_iter().map(view::row).collect(),
+        })
+    }
+
+    fn settings(&self) -> Reply {
+        Reply::Settings(self.config().settings(&self.paths, &self.model))
+    }
+
+    fn change_settings(&self, change: SettingsChange) -> Result<Reply, Problem> {
+        let changed = self.config().changed(change)?;
+        changed.save(&self.paths)?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = changed;
+        Ok(self.settings())
+    }
+
+    fn config(&self) -> Config {
+        self.config
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn toggle(&self) -> Result<Reply, Problem> {
+        match &*self.toggle.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(toggle) => {
+                toggle();
+                Ok(Reply::Done)
+            }
+            None => Err(
+                Problem::new("unavailable", "the Steward that runs has no launcher")
+                    .hint("start the desktop, `steward-desktop`"),
+            ),
+        }
+    }
+}
+
+/// Becomes the kernel of the data directory, or reaches the program that is.
+///
+/// # Errors
+/// The data directory cannot be used, or is from a newer version.
+pub async fn attach(resume: Resume) -> Result<Attached, Problem> {
+    let paths = Paths::from_env()?;
+    match lock::take(&paths)? {
+        Some(lock) => Ok(Attached::Own(Host::start(paths, lock, resume).await?)),
+        None => Ok(Attached::Other(Client::connect(&paths).await?)),
+    }
+}
+
+fn decided(taken: Taken) -> Reply {
+    match taken {
+        Taken::Counted => Reply::Decided {
+            counted: true,
+            note: None,
+        },
+        Taken::TooLate(why) => Reply::Decided {
+            counted: false,
+            note: Some(why),
+        },
+    }
+}
+
+struct AllImages(steward_agents::Images);
+
+impl Images for AllImages {
+    fn program(&self, image: &str) -> Option<Arc<dyn Program>> {
+        if image == undo::IMAGE {
+            return Some(Arc::new(undo::Undo));
+        }
+        self.0.program(image)
+    }
+}
+
+fn images() -> Result<AllImages, Problem> {
+    steward_agents::registry()
+        .map(AllImages)
+        .map_err(|e| Problem::new("internal", e.to_string()).hint("this build is faulty"))
+}
+
+/// Passes kernel events on to surfaces until the kernel is gone.
+async fn relay(
+    kernel: Kernel,
+    mut from: broadcast::Receiver<KernelEvent>,
+    to: broadcast::Sender<Event>,
+) {
+    loop {
+        match from.recv().await {
+            Ok(event) => {
+                let ends = matches!(&event, KernelEvent::Process(p) if p.state.is_final());
+                let undoable = if ends {
+                    kernel.undoable_runs().await.unwrap_or_default()
+                } else {
+                    Default::default()
+                };
+                for event in view::events(event, &undoable) {
+                    let _listeners = to.send(event);
+                }
+            }
+            Err(broadcast::error::RecvError::Lagged(count)) => {
+                let _listeners = to.send(Event::Missed { count });
+            }
+            Err(broadcast::error::RecvError::Closed) => return,
+        }
+    }
+}

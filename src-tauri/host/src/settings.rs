@@ -1,0 +1,149 @@
+//! `config.toml`: what a person may set.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::paths::Paths;
+use crate::surface::{Problem, Settings, SettingsChange};
+
+/// The hotkey where none is set.
+pub const DEFAULT_HOTKEY: &str = "Ctrl+Shift+Space";
+const LANGUAGES: [&str; 3] = ["system", "en", "zh"];
+const THEMES: [&str; 3] = ["system", "light", "dark"];
+
+/// The file's form. Every entry may be left out; one that is not known is an error, so that a slip
+/// of the pen is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hotkey: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    theme: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// Threads of the local engine; the machine's cores where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) threads: Option<usize>,
+}
+
+impl Config {
+    pub(crate) fn load(paths: &Paths) -> Result<Self, Problem> {
+        let text = match std::fs::read_to_string(&paths.config) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(e) => return Err(unreadable(paths, &e.to_string())),
+        };
+        let config: Self = toml::from_str(&text).map_err(|e| unreadable(paths, e.message()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    pub(crate) fn save(&self, paths: &Paths) -> Result<(), Problem> {
+        let write = || -> std::io::Result<()> {
+            let folder = paths.config.parent().unwrap_or(&paths.config);
+            std::fs::create_dir_all(folder)?;
+            let text = toml::to_string(self).map_err(std::io::Error::other)?;
+            let part = paths.config.with_extension("toml.part");
+            let mut file = std::fs::File::create(&part)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            std::fs::rename(&part, &paths.config)
+        };
+        write().map_err(|e| {
+            Problem::new(
+                "unavailable",
+                format!("cannot write `{}`: {e}", paths.config.display()),
+            )
+            .hint("make room or check who owns the folder; the settings are as they were")
+        })
+    }
+
+    pub(crate) fn changed(&self, change: SettingsChange) -> Result<Self, Problem> {
+        let SettingsChange {
+            hotkey,
+            workspace,
+            language,
+            theme,
+        } = change;
+        let config = Self {
+            hotkey: hotkey.or_else(|| self.hotkey.clone()),
+            workspace: workspace
+                .map(PathBuf::from)
+                .or_else(|| self.workspace.clone()),
+            language: language.or_else(|| self.language.clone()),
+            theme: theme.or_else(|| self.theme.clone()),
+            ..self.clone()
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    pub(crate) fn settings(&self, paths: &Paths, model: &str) -> Settings {
+        let or =
+            |set: &Option<String>, default: &str| set.clone().unwrap_or_else(|| default.to_owned());
+        let workspace = self
+            .workspace
+            .clone()
+            .unwrap_or_else(|| paths.default_workspace());
+        Settings {
+            hotkey: or(&self.hotkey, DEFAULT_HOTKEY),
+            workspace: workspace.to_string_lossy().into_owned(),
+            language: or(&self.language, "system"),
+            theme: or(&self.theme, "system"),
+            model: model.to_owned(),
+        }
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        one_of("language", self.language.as_deref(), &LANGUAGES)?;
+        one_of("theme", self.theme.as_deref(), &THEMES)?;
+        if let Some(hotkey) = &self.hotkey
+            && (hotkey.is_empty() || hotkey.len() > 64)
+        {
+            return Err(
+                Problem::new("invalid", format!("`{hotkey}` is not a hotkey"))
+                    .hint(format!("write it like `{DEFAULT_HOTKEY}`")),
+            );
+        }
+        if let Some(workspace) = self.workspace.as_ref().filter(|w| !w.is_absolute()) {
+            let shown = steward_kernel::escape::shown(&workspace.to_string_lossy());
+            return Err(Problem::new(
+                "invalid",
+                format!("the workspace `{shown}` is not an absolute path"),
+            )
+            .hint("write the whole path, beginning with /"));
+        }
+        if self.threads == Some(0) {
+            return Err(
+                Problem::new("invalid", "`threads` is `0`").hint("use 1 or more, or leave it out")
+            );
+        }
+        Ok(())
+    }
+}
+
+fn one_of(what: &str, value: Option<&str>, known: &[&str]) -> Result<(), Problem> {
+    match value {
+        Some(value) if !known.contains(&value) => Err(Problem::new(
+            "invalid",
+            format!("`{value}` is not a {what}"),
+        )
+        .hint(format!("use one of: {}", known.join(", ")))),
+        _ => Ok(()),
+    }
+}
+
+fn unreadable(paths: &Paths, why: &str) -> Problem {
+    Problem::new(
+        "invalid",
+        format!("cannot read `{}`: {}", paths.config.display(), why.trim()),
+    )
+    .hint("mend the file, or move it away to start with the defaults")
+}
