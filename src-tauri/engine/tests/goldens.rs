@@ -1,6 +1,11 @@
 //! The engine against reference values that llama.cpp gave for the same file.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods
+)]
 
 mod model;
 

@@ -46,6 +46,7 @@ impl Gguf {
                 "not a regular file",
             ));
         }
+        #[expect(clippy::disallowed_methods, reason = "a model, not a person's file")]
         let file = File::open(path)?;
         // SAFETY: the mapping is private and read-only and lives only while a model is loaded.
         // A process that shortens the file in that time ends ours with SIGBUS; it cannot make us
