@@ -80,7 +80,7 @@ def x_tests(job: Job) -> None:
 
 
 def formatted(job: Job) -> None:
-    job.run("cargo", "fmt", "--all", "--", "--check", hint="run `cargo fmt --all`")
+    job.run("cargo", "fmt", "--all", "--", "--check", "--color", "never", hint="run `cargo fmt --all`")
 
 
 def ui_script(name: str):
