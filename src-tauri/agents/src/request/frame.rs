@@ -54,12 +54,12 @@ const VOCABULARY: [(&str, &str); 9] = [
     ("show", "show|show me|read|read me|read out|open|print|display|view|cat|give me|let me see|see|look at|tell me"),
     ("saying", "that says|which says|that reads|which reads|saying|reading|containing|that contains|which contains|that has|(?:and )?(?:write|put) in it|(?:with|and) (?:the |just |only )*(?:texts?|contents?|words?|lines?|message|sentence)(?: of)?"),
     ("to", "into|in|to|inside|onto|as"),
-    ("summarise", "summari[sz]e|sum up|condense|recap|outline|(?:give me |write |make |i need |i want )?(?:a |the )?(?:short |brief |quick |concise |one-paragraph )*(?:summary|overview|gist|recap|outline) (?:of|for)"),
+    ("summarise", "summari[sz]e|sum up|condense|recap|outline|(?:give me |write |make |i need |i want )?(?:a |the )?(?:short |brief |quick |concise |one-paragraph )*(?:summary|overview|gist|recap|outline) (?:of|for)|tl;?dr(?: of| for)?:?"),
     ("thing", "files?|documents?|notes?|letters?|texts?|papers?|pages?|recipes?|reports?"),
     ("about", "about|on|for|regarding|concerning|mentioning|containing|(?:that|which)? ?(?:is|are|talks?|tells?|speaks?) (?:me )?(?:about|of)|(?:that|which) (?:mentions?|contains?|says?|has|have|describes?|explains?|covers?)|with"),
 ];
 
-static POLITE_START: &str = r"(?i)^\s*(?:(?:(?:please|pls|hey|hi|hello|ok|okay|steward|now|also|kindly|just|quickly|can you|could you|would you|will you|i want you to|i need you to|i'd like you to|i would like you to|i want to|i'd like to|i would like to|i need to|let's|let us|help me(?: to)?|go ahead and|then|and)\b[,!:]?\s*)|(?:请问|请你|请|麻烦你|麻烦|帮我|帮忙|能不能|能否|可不可以|可以|你能|我想要|我想|我要|替我|劳驾|现在|然后|再|并且|并|接着)[,，]?\s*)*";
+static POLITE_START: &str = r"(?i)^\s*(?:(?:(?:please|pls|hey|hi|hello|ok|okay|steward|now|also|kindly|just|quickly|can you|could you|would you|will you|i want you to|i need you to|i'd like you to|i would like you to|i want to|i'd like to|i would like to|i need to|let's|let us|help me(?: to)?|go ahead and|first|then|and)\b[,!:]?\s*)|(?:请问|请你|请|麻烦你|麻烦|帮我|帮忙|能不能|能否|可不可以|可以|你能|我想要|我想|我要|替我|劳驾|现在|首先|先|然后|再|并且|并|接着)[,，]?\s*)*";
 static POLITE_END: &str = r"(?i)(?P<_end>(?:\s*[,，]?\s*(?:please|pls|thanks|thank you|for me|now|right away|if you can|too|as well|谢谢你?|好吗|可以吗|行吗|吧))*\s*[.!?。！？]*\s*)$";
 
 impl Frame {
@@ -162,6 +162,10 @@ fn translate(source: &str) -> (String, Vec<(String, Slot)>) {
                 let words = entry.map_or(word, |(_, words)| words);
                 pattern.push_str(&format!("(?:{})", words.replace('\'', "['’]")));
             }
+            ' ' if rest.starts_with('?') => {
+                rest = &rest[1..];
+                pattern.push_str(r"\s*");
+            }
             ' ' if chinese => pattern.push_str(r"\s*"),
             ' ' => pattern.push_str(r"\s+"),
             ':' if chinese => pattern.push_str(r"\s*[:：]?\s*"),
@@ -208,7 +212,7 @@ fn slot_of(kind: &str) -> (Slot, String) {
         "text" => (Slot::Text, ".+?".to_owned()),
         "quote" => (Slot::Text, format!("[{quotes}]")),
         "words" => (Slot::Words, ".+?".to_owned()),
-        "word" => (Slot::Words, ".{1,60}?".to_owned()),
+        "word" => (Slot::Words, r"[^\s.!?。！？,，:：].{0,59}?".to_owned()),
         other => (Slot::Form, other.trim_start_matches('=').to_owned()),
     }
 }

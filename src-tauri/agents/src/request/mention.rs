@@ -172,6 +172,13 @@ pub(crate) fn looks_like_path(word: &str) -> bool {
     !abbreviation && (by_form || ROOTED.as_ref().is_some_and(|r| r.is_match(word)))
 }
 
+/// In quotes a path may have spaces.
+fn looks_like_quoted_path(text: &str) -> bool {
+    static SPACED: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^[^\n]*[\p{L}\p{N}_)\]-]\.[A-Za-z][A-Za-z0-9]{1,4}$").ok());
+    looks_like_path(text) || SPACED.as_ref().is_some_and(|spaced| spaced.is_match(text))
+}
+
 struct Spans<'a> {
     text: &'a str,
     found: Vec<Span>,
@@ -210,7 +217,9 @@ impl Spans<'_> {
             let kind = match survey.meant(value).first() {
                 Some(there) if there.folder => MentionKind::Folder,
                 Some(_) => MentionKind::File,
-                None if looks_like_path(value.trim()) && value.len() <= 120 => MentionKind::File,
+                None if value.len() <= 120 && looks_like_quoted_path(value.trim()) => {
+                    MentionKind::File
+                }
                 None => MentionKind::Quote,
             };
             self.push(range, value, kind, true);
@@ -400,7 +409,7 @@ fn absorbed_before(before: &str) -> (usize, bool) {
     static CHINESE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(concat!(
             r"(?:一个|这个|那个|新的)*\s*(?:(?P<folder>文件夹|目录)|文件|文档)?",
-            r"\s*[，,]?\s*(?:名为|叫做|名叫|名字叫|叫)?\s*$",
+            r"\s*(?:[，,]?\s*(?:名为|叫做|名叫|名字叫|叫))?\s*$",
         ))
         .ok()
     });
@@ -408,7 +417,11 @@ fn absorbed_before(before: &str) -> (usize, bool) {
         .into_iter()
         .filter_map(|pattern| pattern.as_ref()?.captures(before))
         .map(|found| {
-            let words = found.get(0).map_or("", |m| m.as_str()).trim_start();
+            let mut words = found.get(0).map_or("", |m| m.as_str()).trim_start();
+            // "改名为" is a verb, "名为" belongs to the name.
+            if before[..before.len() - words.len()].ends_with(['改', '更', '命']) {
+                words = words.trim_start_matches("名为");
+            }
             (words.len(), found.name("folder").is_some())
         })
         .max_by_key(|(bytes, _)| *bytes)

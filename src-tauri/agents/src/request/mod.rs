@@ -287,10 +287,9 @@ impl Pass<'_> {
         for (name, slot, captured) in &fit.slots {
             let value = self.marked.value(captured);
             let mut marks = captured.trim().chars();
-            let named = match (marks.next().and_then(|c| self.marked.mention(c)), marks.next()) {
-                (Some(mention), None) => mention.value.clone(),
-                _ => value.clone(),
-            };
+            let first = marks.next().and_then(|c| self.marked.mention(c));
+            let single = first.filter(|_| marks.next().is_none());
+            let named = single.map_or_else(|| value.clone(), |mention| mention.value.clone());
             let value = match slot {
                 Slot::Old | Slot::Folder => {
                     let meant = self.survey.meant(&named);
@@ -300,8 +299,14 @@ impl Pass<'_> {
                     }
                     meant.first().map_or(named, |found| found.path.clone())
                 }
-                Slot::New | Slot::Name => {
-                    self.survey.at(&named).map_or(named, |found| found.path.clone())
+                Slot::New | Slot::Name => match self.survey.at(&named) {
+                    Some(found) => found.path.clone(),
+                    None if single.is_some_and(|m| m.kind == MentionKind::Folder) => named + "/",
+                    None => named,
+                },
+                // "save it as …" gives no text, and a path is no text unless it is quoted.
+                Slot::Text if is_pronoun(&value) || single.is_some_and(|m| !m.quoted) => {
+                    return None;
                 }
                 Slot::Text | Slot::Words | Slot::Form => value,
             };
@@ -341,6 +346,12 @@ fn referent(earlier: &[&str], survey: &Survey) -> Option<Mention> {
         let marked = Marked::read(request, survey, Reach::Strict);
         marked.subject(&marked.text)
     })
+}
+
+fn is_pronoun(text: &str) -> bool {
+    const PRONOUNS: [&str; 10] =
+        ["it", "this", "that", "them", "these", "those", "它", "这个", "那个", "这些"];
+    PRONOUNS.contains(&text.trim().to_lowercase().as_str())
 }
 
 fn put_referent(clause: &str, mark: char) -> Option<String> {

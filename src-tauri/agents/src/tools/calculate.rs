@@ -144,7 +144,7 @@ mod tests {
             ("square root of 144", "12"),
             ("2 to the power of 10", "1024"),
             ("10 km in m", "10000 m"),
-            ("100 °F to °C", "about 37.7777777777 °C"),
+            ("100 °F to °C", "about 37.7777777778 °C"),
         ] {
             let value = evaluate(&plain(raw), &mut Context::new());
             assert_eq!(value.as_deref().ok(), Some(expected), "{raw} → {}", plain(raw));

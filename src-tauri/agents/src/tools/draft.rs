@@ -24,7 +24,7 @@ impl Job for Draft {
         about: "has the model write a new text, such as a poem or a letter, and saves it as a file",
         effect: Effect::Irreversible,
         frames: &[
-            "(write|compose|draft|create|generate|make)( me)? {instruction:=(?:an?|some|the)\\s+(?:\\w+\\s+){0,3}?(?:poem|haiku|story|letter|e-?mail|joke|essay|paragraph|introduction|invitation|speech|song|recipe|description|limerick|thank-you note|list)\\b.*?} (<and>(save|store|put|write) (it|that|this|them)? ?(<to>)|into|in|to) {path:newfile}",
+            "(write|compose|draft|create|generate|make)( me)? {instruction:=(?:an?|some|the)\\s+(?:\\w+\\s+){0,3}?(?:poem|haiku|story|letter|e-?mail|joke|essay|paragraph|introduction|invitation|speech|song|recipe|description|limerick|thank-you note|list)\\b.*?}(<and>(save|store|put|write)( it| that| this| them)? (<to>)| (into|in|to)) {path:newfile}",
             "(写|作|编|创作|起草) {instruction:=(?:一首|一封|一篇|一段|一个|首|封|篇).{1,60}?} ,? (并|然后|再)? (保存|存|写)(为|到|成|入|进) {path:newfile}",
         ],
         examples: &[

@@ -25,7 +25,7 @@ impl Job for Append {
         about: "adds a line at the end of a file",
         effect: Effect::Irreversible,
         frames: &[
-            "(add|append|put|insert|attach|write)( the| an?)?( new)?( lines?| items?| entry| tasks?| sentences?| words?| texts?)?( that says| saying| which says)?:{text:text} (to|onto|in|into|on|at) (the )?(end |bottom |last line )?(of )?{path:file}",
+            "(add|append|put|insert|attach)( the| an?)?( new)?( lines?| items?| entry| tasks?| sentences?| words?| texts?)?( that says| saying| which says)?:{text:text} (to|onto|in|into|on|at) (the )?(end |bottom |last line )?(of )?{path:file}",
             "(add|append) (to|onto) {path:file}:{text:text}",
             "(add|append|write):{text:text} at the (end|bottom) of {path:file}",
             "(at the end of|at the bottom of) {path:file},? (add|append|write|put):{text:text}",

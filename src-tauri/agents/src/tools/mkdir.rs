@@ -2,10 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use steward_kernel::SysError;
 use steward_kernel::syscall::{Effect, FsMkdir};
 
 use super::{Card, Desk, Example, Job, Outcome};
+use crate::survey::Survey;
 
 /// Makes a folder.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -23,7 +25,7 @@ impl Job for MakeFolder {
         frames: &[
             "(<make>|new|mkdir|open up) {path:folder}( here| for me)?",
             "mkdir {path:new}",
-            "(创建|新建|建立|建|新增|添加) (一个)? (新的?)? {path:folder} (文件夹|目录)?",
+            "(创建|新建|建立|建|新增|添加) (一个)? (新的?)? {path:folder} 的? (文件夹|目录)?",
         ],
         examples: &[
             Example { request: "make a folder called trips", arguments: r#"{"path":"trips"}"# },
@@ -31,6 +33,12 @@ impl Job for MakeFolder {
         ],
         ..Card::BLANK
     };
+
+    fn complete(mut arguments: Map<String, Value>, _: &Survey) -> Option<Map<String, Value>> {
+        let path = super::take(&mut arguments, "path")?;
+        arguments.insert("path".to_owned(), path.trim_end_matches('/').into());
+        Some(arguments)
+    }
 
     fn title(&self) -> String {
         format!("make the folder {}", self.path)

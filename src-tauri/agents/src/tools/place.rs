@@ -87,7 +87,7 @@ impl Job for Copy {
         about: "copies a text file",
         effect: Effect::Irreversible,
         frames: &[
-            "(copy|cp|duplicate|clone|back up|backup|save|(make|create) a (copy|duplicate|backup)( copy)? of) {from:old} (to|as|into|in|under|inside) {to:new}",
+            "(copy|cp|duplicate|clone|back up|backup|(make|create|save) a (copy|duplicate|backup)( copy)? of) {from:old} (to|as|into|in|under|inside) {to:new}",
             "(copy|cp|duplicate|clone|back up|backup|(make|create) a (copy|duplicate|backup)( copy)? of) {from:old}(,? (and )?(call|name) (it|the copy))? {to:new}",
             "(copy|duplicate|clone|back up|backup|(make|create) a (copy|duplicate|backup)( copy)? of) {from:old}",
             "(把|将) {from:old} (复制|拷贝|备份|另存) (一份)? (为|成|到|至|进|在)? {to:new} (里面|里|中|下)?",

@@ -31,10 +31,10 @@ impl Job for Summarise {
         about: "sums up a file in a few sentences, and saves that where asked",
         effect: Effect::Irreversible,
         frames: &[
-            "(<summarise>|give|write|make) (what is in |what's in |the (contents?|text) of )?{path:file}( briefly| shortly| in short| in (a few|two|three|one|1|2|3|few|some)( short)? (words|sentences|lines|sentence))?( <and>(save|store|write|put|keep)( it| that| this| the summary| the result| them)? (<to>) {save:newfile})?",
+            "(<summarise>|give|write|make) (what is in |what's in |the (contents?|text) of )?{path:file}( briefly| shortly| in short| in (a few|two|three|one|1|2|3|few|some)( short)? (words|sentences|lines|sentence))?(<and>(save|store|write|put|keep)( it| that| this| the summary| the result| them)? (<to>) {save:newfile})?",
             "(<summarise>) {path:file} (<to>) {save:newfile}",
             "(save|store|put|write) a( short| brief)? (summary|overview|recap) of {path:file} (<to>) {save:newfile}",
-            "(<show>|make|write)( me)? (a |the )?(short |brief |quick )*(summary|overview|gist|recap|version) of {path:file}( <and>(save|store|write|put) (it|that|this) (<to>) {save:newfile})?",
+            "(<show>|make|write)( me)? (a |the )?(short |brief |quick )*(summary|overview|gist|recap|version) of {path:file}(<and>(save|store|write|put) (it|that|this) (<to>) {save:newfile})?",
             "what('s| is)( the)? (summary|gist|main point|main idea|point) of {path:file}",
             "(what('s| is)|tell me what|tell me) {path:file} (is )?about",
             "what is {path:file} (all )?about",
