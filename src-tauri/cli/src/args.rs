@@ -15,7 +15,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
     /// Show or hide the launcher of the desktop that runs (to be bound to a key under Wayland).
-    #[arg(long, conflicts_with = "verb")]
+    #[arg(long)]
     pub(crate) toggle: bool,
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
@@ -42,7 +42,8 @@ pub(crate) enum Verb {
         /// The folder that the agent works in; the current one where absent.
         #[arg(long, value_name = "DIR")]
         workspace: Option<PathBuf>,
-        /// How approvals are answered: ask you, or yes to all, or no to all.
+        /// How approvals are answered: ask you, or yes to all, or no to all (a question then gets an
+        /// empty answer).
         #[arg(long, value_enum, default_value_t = Approve::Ask)]
         approve: Approve,
     },
@@ -67,6 +68,14 @@ pub(crate) enum Verb {
         /// The answer.
         #[arg(value_enum, requires = "id")]
         answer: Option<Answer>,
+    },
+    /// Answer a question that an agent asks.
+    Answer {
+        /// The question's number, as `steward approvals` shows it.
+        id: u64,
+        /// The answer.
+        #[arg(required = true)]
+        text: Vec<String>,
     },
     /// End a process and its children.
     Kill {

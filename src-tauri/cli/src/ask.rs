@@ -51,7 +51,7 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Ended {
     let mut follow = Follow::start(link, command, approve, printer).await?;
-    follow.to_the_end().await
+    follow.follow().await
 }
 
 /// A run that is followed.
@@ -107,7 +107,7 @@ impl<'a> Follow<'a> {
         self.run
     }
 
-    pub(crate) async fn to_the_end(&mut self) -> Ended {
+    pub(crate) async fn follow(&mut self) -> Ended {
         loop {
             let event = tokio::select! {
                 event = self.events.next() => event,
@@ -235,11 +235,17 @@ impl<'a> Follow<'a> {
 
     async fn answer_question(&mut self, asked: &QuestionView) -> Result<(), Problem> {
         let text = match self.approve {
-            // Nobody is there to answer.
+            // A script said that nobody is there to answer.
             Approve::All | Approve::None => String::new(),
             Approve::Ask => match self.printer.answer(asked).await {
                 Some(text) => text,
-                None => String::new(),
+                None => {
+                    self.printer.note(&format!(
+                        "waiting; answer with `steward answer {} TEXT`",
+                        asked.id
+                    ));
+                    return Ok(());
+                }
             },
         };
         self.link

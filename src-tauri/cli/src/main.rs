@@ -82,6 +82,7 @@ async fn carry_out(args: Args, printer: &Printer) -> Ended {
             id: Some(id),
             answer,
         }) => show::decide(id, answer, printer).await,
+        Some(Verb::Answer { id, text }) => show::answer(id, text.join(" "), printer).await,
         Some(Verb::Kill { pid }) => show::kill(pid, printer).await,
         Some(Verb::Log { pid, run, limit }) => show::log(pid, run, limit, printer).await,
         Some(Verb::Models { verb }) => models::run(verb, printer),

@@ -18,10 +18,10 @@ pub(crate) fn run(verb: Option<ModelVerb>, printer: &Printer) -> Ended {
         ModelVerb::Get { name } => {
             let mut bar = Bar::new();
             let path = models.get(name.as_deref(), &AtomicBool::new(false), &mut |p| {
-                bar.show(p)
+                bar.show(p);
             });
             bar.end();
-            tell(printer, &path?)
+            tell(printer, &path?);
         }
         ModelVerb::Verify { name } => tell(printer, &models.verify(name.as_deref())?),
     }

@@ -37,7 +37,7 @@ async fn follow(link: &Link, command: Command, printer: &Printer) -> Option<u64>
             return None;
         }
     };
-    if let Err(problem) = follow.to_the_end().await {
+    if let Err(problem) = follow.follow().await {
         printer.problem(&problem);
     }
     Some(follow.run())

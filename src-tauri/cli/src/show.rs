@@ -8,7 +8,7 @@ use steward_host::{Command, Paths, Problem, Reply, Resume};
 use crate::Ended;
 use crate::args::Answer;
 use crate::ask::{Follow, unexpected};
-use crate::link::Link;
+use crate::link::{Events, Link};
 use crate::print::{Printer, approval_lines};
 
 pub(crate) async fn processes(all: bool, printer: &Printer) -> Ended {
@@ -133,13 +133,42 @@ pub(crate) async fn decide(id: u64, answer: Option<Answer>, printer: &Printer) -
         }
         _ => return Err(unexpected()),
     }
-    if let Link::Own(host) = &link {
-        host.resume(asked.run).await?;
-        return Follow::existing(&link, events, printer, (asked.run, asked.run))
-            .to_the_end()
+    go_on(&link, events, asked.run, printer).await
+}
+
+/// Answers a question; where this program is the kernel, the run goes on to its end here.
+pub(crate) async fn answer(id: u64, text: String, printer: &Printer) -> Ended {
+    let link = Link::open(Resume::Nothing).await?;
+    let Reply::Questions { questions } = link.request(Command::Questions).await? else {
+        return Err(unexpected());
+    };
+    let Some(asked) = questions.into_iter().find(|q| q.id == id) else {
+        return Err(
+            Problem::new("not_found", format!("question `{id}` does not wait"))
+                .hint("list those that wait with `steward approvals`"),
+        );
+    };
+    let events = link.events().await?;
+    let command = Command::AnswerQuestion { id, text };
+    if let Reply::Decided {
+        counted: false,
+        note,
+    } = link.request(command).await?
+    {
+        return Err(Problem::new("conflict", note.unwrap_or_default()));
+    }
+    go_on(&link, events, asked.run, printer).await
+}
+
+/// Follows a run to its end where this program is the kernel; else it goes on in the other one.
+async fn go_on(link: &Link, events: Events, run: u64, printer: &Printer) -> Ended {
+    if let Link::Own(host) = link {
+        host.resume(run).await?;
+        return Follow::existing(link, events, printer, (run, run))
+            .follow()
             .await;
     }
-    printer.note(if approve { "approved" } else { "denied" });
+    printer.note("taken; the run goes on in the Steward that has it");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -474,7 +474,7 @@ impl Inner {
                 }
             }
             Err(error) => {
-                tracing::error!(pid = info.pid.0, %error, "a process's end was not written down")
+                tracing::error!(pid = info.pid.0, %error, "a process's end was not written down");
             }
         }
         self.lock_live().remove(&info.pid);

@@ -270,31 +270,26 @@ impl Journal {
             let sql = "SELECT seq, name, title, state, detail, created_ms, ended_ms FROM call
                        WHERE pid = ?1 ORDER BY seq";
             let mut found = db.prepare_cached(sql).map_err(failed)?;
-            let rows: Vec<(u64, String, String, String, String, u64, Option<u64>)> = found
+            let rows: Vec<(StepRow, String)> = found
                 .query_map([pid.0], |r| {
-                    Ok((
-                        r.get(0)?,
-                        r.get(1)?,
-                        r.get(2)?,
-                        r.get(3)?,
-                        r.get(4)?,
-                        r.get(5)?,
-                        r.get(6)?,
-                    ))
+                    let step = StepRow {
+                        seq: r.get(0)?,
+                        name: r.get(1)?,
+                        title: r.get(2)?,
+                        state: CallState::Intent,
+                        detail: r.get(4)?,
+                        created_ms: r.get(5)?,
+                        ended_ms: r.get(6)?,
+                    };
+                    Ok((step, r.get(3)?))
                 })
                 .and_then(Iterator::collect)
                 .map_err(failed)?;
             rows.into_iter()
-                .map(|(seq, name, title, state, detail, created_ms, ended_ms)| {
-                    let state = from_word(state)?;
+                .map(|(step, state)| {
                     Ok(StepRow {
-                        seq,
-                        name,
-                        title,
-                        state,
-                        detail,
-                        created_ms,
-                        ended_ms,
+                        state: from_word(state)?,
+                        ..step
                     })
                 })
                 .collect()

@@ -100,7 +100,7 @@ impl Ctx {
                 pid,
                 run,
                 text: text.to_owned(),
-            })
+            });
         })
     }
 }

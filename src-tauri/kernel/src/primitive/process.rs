@@ -170,7 +170,7 @@ impl Primitive for ProcessSignal {
             Signal::Kill => {
                 ctx.inner
                     .kill(child.pid, &format!("pid {}", ctx.info.pid))
-                    .await?
+                    .await?;
             }
         }
         Ok(Outcome::new((), "sent"))
