@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import sqlite3
 from contextlib import closing
@@ -40,7 +41,7 @@ def after_deny_nothing_is_written_and_the_agent_is_told(stage: Stage) -> None:
         stage.picture("launcher-waiting")
         stage.screen.key("Return")
         until("Enter to bring the dialog back", lambda: desktop.shown(desktop.approval))
-
+        until("the dialog to take answers", lambda: takes_answers(desktop))
         stage.screen.key("Escape")
         decided = until("the decision", lambda: desktop.events("decided"))
         equal([(it["id"], it["approved"]) for it in decided], [(approval["id"], False)], "the decision")
@@ -64,8 +65,9 @@ def after_approve_the_file_has_exactly_the_bytes_that_were_shown(stage: Stage) -
         approval = ask(stage, desktop)
         file = desktop.house.workspace / "summary.md"
 
+        until("the dialog to take answers", lambda: takes_answers(desktop))
         stage.screen.key("Return")
-        throughout("Enter alone approves nothing", lambda: waiting(desktop) == [approval], 0.7)
+        throughout("Enter alone approves nothing", lambda: waiting(desktop) == [approval], 0.5)
         holds(not file.exists(), "nothing is written before the yes")
         stage.screen.key("ctrl+Return")
         decided = until("the decision", lambda: desktop.events("decided"))
@@ -98,7 +100,8 @@ def a_question_survives_kill_9_and_its_answer_counts_once(stage: Stage) -> None:
         (after,) = waiting(desktop)
         same = ("id", "path", "sha256", "digest", "bytes_after", "goal")
         equal({name: after[name] for name in same}, {name: before[name] for name in same}, "what is asked")
-        until("the yes", lambda: approved_by_key(stage, desktop))
+        until("the dialog to take answers", lambda: takes_answers(desktop))
+        stage.screen.key("ctrl+Return")
         until("the file", lambda: (house.workspace / "summary.md").exists())
         written = (house.workspace / "summary.md").read_bytes()
         equal(hashlib.sha256(written).hexdigest(), before["sha256"], "the SHA-256 of the file")
@@ -110,24 +113,27 @@ def a_question_survives_kill_9_and_its_answer_counts_once(stage: Stage) -> None:
 def every_window_speaks_both_languages_and_is_light_or_dark(stage: Stage) -> None:
     with stage.desktop(stage.house()) as desktop:
         approval = ask(stage, desktop)
-        words = {"en": "What should be done?", "zh": None}
-        for language in words:
+        for language in ("en", "zh"):
             for theme in ("light", "dark"):
                 desktop.request("change_settings", language=language, theme=theme)
-                desktop.invoke("open_main", pid=approval["pid"])
+                worn = (language, theme)
+                desktop.invoke("launcher_hide")
+                with desktop.within("approval"):
+                    desktop.invoke("open_main", pid=approval["pid"])
+                    desktop.invoke("approval_close")
                 until("the main window", lambda: desktop.shown(desktop.main))
-                stage.picture(f"window-{language}-{theme}", desktop.main)
+                until(f"the main window in {worn}", lambda: worn_by(desktop, "main") == worn)
+                stage.picture(f"window-{language}-{theme}")
                 desktop.invoke("open_approval", id=approval["id"])
                 until("the dialog", lambda: desktop.shown(desktop.approval))
-                stage.picture(f"approval-{language}-{theme}", desktop.approval)
-                desktop.invoke("launcher_hide")
+                until(f"the dialog in {worn}", lambda: worn_by(desktop, "approval") == worn)
+                stage.picture(f"approval-{language}-{theme}")
+                stage.screen.key("alt+F4")
+                until("the dialog to close", lambda: desktop.hidden(desktop.approval))
                 stage.screen.key(HOTKEY)
                 until("the launcher", lambda: desktop.shown(desktop.launcher))
-                until("the theme", lambda: theme_of(desktop) == theme)
-                stage.picture(f"launcher-{language}-{theme}", desktop.launcher)
-                words[language] = desktop.page.run("return document.querySelector('input').placeholder")
-        equal(words["en"], "What should be done?", "the English words")
-        holds(re.search(r"[\u4e00-\u9fff]", words["zh"]), f"the Chinese words: {words['zh']!r}")
+                until(f"the launcher in {worn}", lambda: worn_by(desktop, "launcher") == worn and fits(desktop))
+                stage.picture(f"launcher-{language}-{theme}")
 
 
 def ask(stage: Stage, desktop: Desktop) -> dict[str, Any]:
@@ -147,6 +153,10 @@ def ask(stage: Stage, desktop: Desktop) -> dict[str, Any]:
     holds(approval["bytes_after"] > 0 and not approval["diff_cut"], "the bytes are there and shown whole")
     until("the dialog in front", lambda: desktop.shown(desktop.approval))
     until("its title", lambda: "summary.md" in stage.screen.title(desktop.approval))
+    with desktop.within("approval"):
+        equal(desktop.read("approval-path"), approval["path"], "the path the dialog shows")
+        equal(desktop.attribute("approval-bytes", "data-after"), str(approval["bytes_after"]), "the bytes it shows")
+        equal(desktop.attribute("approval-sha256", "data-sha256"), approval["sha256"], "the SHA-256 it shows")
     return approval
 
 
@@ -169,13 +179,19 @@ def finished(desktop: Desktop) -> str:
 def said_in_launcher(desktop: Desktop, answer: str) -> bool:
     """Whether the launcher shows an answer; how it sets lines and marks is its own affair."""
     letters = lambda text: re.sub(r"[\W_]+", "", text)  # noqa: E731
-    return letters(answer) in letters(desktop.read("launcher-answer") or "")
+    return letters(answer) in letters(desktop.read("launcher-answer") or "") and fits(desktop)
 
 
-def approved_by_key(stage: Stage, desktop: Desktop) -> bool:
-    """Presses the keys for yes, which count from half a second after the dialog appeared."""
-    stage.screen.key("ctrl+Return")
-    return not waiting(desktop)
+def fits(desktop: Desktop) -> bool:
+    """Whether the launcher's window is as high as what is in it."""
+    height = desktop.page.run("return document.querySelector('[data-testid=launcher]').getBoundingClientRect().height")
+    return desktop.screen.place(desktop.launcher).height == math.ceil(height)
+
+
+def takes_answers(desktop: Desktop) -> bool:
+    """Whether the dialog has stood for long enough that a yes or no counts."""
+    with desktop.within("approval"):
+        return desktop.page.run("return document.querySelector('[data-testid=approval-approve]')?.disabled === false")
 
 
 def journal_of_write(desktop: Desktop) -> list[str]:
@@ -187,7 +203,13 @@ def journal_of_write(desktop: Desktop) -> list[str]:
     return [kind for (kind,) in rows]
 
 
-def theme_of(desktop: Desktop) -> str:
-    """`light` or `dark`, by the brightness of the launcher's paper."""
-    colour = desktop.page.run("return getComputedStyle(document.querySelector('[data-testid=launcher]')).backgroundColor")
-    return "light" if sum(map(int, re.findall(r"\d+", colour)[:3])) > 382 else "dark"
+def worn_by(desktop: Desktop, page: str) -> tuple[str, str]:
+    """The language of a page's words and the brightness of its paper."""
+    with desktop.within(page):
+        text, colour = desktop.page.run(
+            "const paper = document.querySelector('[data-testid=launcher]') ?? document.body;"
+            "return [document.body.innerText, getComputedStyle(paper).backgroundColor]"
+        )
+    red_green_blue = [int(part) for part in re.findall(r"\d+", colour)[:3]]
+    # The model's own words are English in either language.
+    return "zh" if re.search(r"[\u4e00-\u9fff]{2}", text) else "en", "light" if sum(red_green_blue) > 382 else "dark"

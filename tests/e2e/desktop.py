@@ -6,15 +6,16 @@ import os
 import signal
 import socket
 import subprocess
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 from driver import Driver, is_ready
 from screen import Screen
 from until import until
 
-ROLES = {"launcher", "approval", "main"}
+ROLES = PAGES = {"launcher", "approval", "main"}
 
 # Collects the host's events in the launcher's page, by the same road the page itself hears them.
 COLLECT = """
@@ -87,6 +88,7 @@ class Desktop:
         self.pid = until("the program", self._find)
         found = until("the three windows", lambda: complete(screen.windows(self.pid)))
         self.launcher, self.approval, self.main = (found[role] for role in ("launcher", "approval", "main"))
+        self.handles = until("the three pages", self._pages)
         self.page.run(COLLECT)
         until("the hotkey to be settled", lambda: "not set yet" not in self.check("hotkey")["found"])
         until("the launcher to have warmed up", lambda: not screen.place(self.launcher).seen)
@@ -133,9 +135,23 @@ class Desktop:
         """The text of an element of the page; nothing where it is not there."""
         return self.page.run("return document.querySelector(`[data-testid=${given[0]}]`)?.innerText ?? null", testid)
 
+    def attribute(self, testid: str, name: str) -> str | None:
+        """An attribute of an element of the page; nothing where it is not there."""
+        script = "return document.querySelector(`[data-testid=${given[0]}]`)?.getAttribute(given[1]) ?? null"
+        return self.page.run(script, testid, name)
+
     def typed(self) -> str:
         """What stands in the launcher's input."""
         return self.page.run("return document.querySelector('[data-testid=launcher-input]').value")
+
+    @contextmanager
+    def within(self, page: str) -> Iterator[None]:
+        """Scripts run in another page for the time of a `with`."""
+        self.page.switch(self.handles[page])
+        try:
+            yield
+        finally:
+            self.page.switch(self.handles["launcher"])
 
     def shown(self, window: str) -> bool:
         """Whether a window is seen and has the keyboard."""
@@ -144,6 +160,16 @@ class Desktop:
     def hidden(self, window: str) -> bool:
         """Whether a window is not seen."""
         return not self.screen.place(window).seen
+
+    def _pages(self) -> dict[str, str] | None:
+        found = {}
+        for handle in self.page.windows():
+            self.page.switch(handle)
+            found[self.page.run("return document.documentElement.dataset.page ?? null")] = handle
+        if not PAGES <= found.keys():
+            return None
+        self.page.switch(found["launcher"])
+        return found
 
     def _find(self) -> int | None:
         children = Path(f"/proc/{self.driver_process.pid}/task/{self.driver_process.pid}/children").read_text().split()

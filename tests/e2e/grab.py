@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_int, c_uint, c_ulong, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_int, c_ubyte, c_uint, c_ulong, c_void_p
 
 SHIFT, CONTROL = 1, 4
 NUM_LOCK, CAPS_LOCK = 16, 2
@@ -22,6 +22,15 @@ class _Image(Structure):
     ]
 
 
+class _Error(Structure):
+    """The X server's refusal of a request."""
+
+    _fields_ = [
+        ("type", c_int), ("display", c_void_p), ("resourceid", c_ulong), ("serial", c_ulong),
+        ("error_code", c_ubyte), ("request_code", c_ubyte), ("minor_code", c_ubyte),
+    ]
+
+
 _x = ctypes.CDLL("libX11.so.6")
 _x.XOpenDisplay.argtypes, _x.XOpenDisplay.restype = [c_char_p], c_void_p
 _x.XCloseDisplay.argtypes = [c_void_p]
@@ -33,6 +42,16 @@ _x.XSync.argtypes = [c_void_p, c_int]
 _x.XGetImage.argtypes = [c_void_p, c_ulong, c_int, c_int, c_uint, c_uint, c_ulong, c_int]
 _x.XGetImage.restype = POINTER(_Image)
 _x.XDestroyImage.argtypes = [POINTER(_Image)]
+
+
+@ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(_Error))
+def _note_error(_display: int, error: object) -> int:
+    _errors.append(error.contents.error_code)
+    return 0
+
+
+_errors: list[int] = []
+_x.XSetErrorHandler(_note_error)
 
 
 class Server:
@@ -49,10 +68,13 @@ class Server:
         _x.XCloseDisplay(self._display)
 
     def take(self, key: str, modifiers: int) -> None:
-        """Takes a hotkey, as another program would."""
+        """Takes a hotkey, as another program would; fails where one has it."""
+        _errors.clear()
         for locks in (0, NUM_LOCK, CAPS_LOCK, NUM_LOCK | CAPS_LOCK):
             _x.XGrabKey(self._display, self._code(key), modifiers | locks, self._root, 0, ASYNC, ASYNC)
         _x.XSync(self._display, 0)
+        if _errors:
+            raise OSError(f"the key `{key}` with modifiers {modifiers} is taken by another program")
 
     def press(self, *keys: str) -> None:
         """Presses keys in this order and lets go of them in the other."""

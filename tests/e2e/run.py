@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import traceback
+from contextlib import closing
 from pathlib import Path
 
 import cases_approval  # noqa: F401 (adds its cases)
@@ -58,22 +59,30 @@ def main() -> int:
 def run(it: Case, chosen: argparse.Namespace, models: Path) -> str | None:
     """Runs one case on a new screen; gives what went wrong."""
     folder = Path(tempfile.mkdtemp(prefix="steward-e2e-"))
-    screen = Screen(folder)
-    stage = Stage(screen, chosen.binary.resolve(), models, folder, chosen.screenshots)
     try:
-        it(stage)
-        return None
-    except Exception:  # a case may fail by anything; the others still run
-        screen.picture(chosen.screenshots / f"failed-{it.__name__}.png")
-        return indented(traceback.format_exc() + said(folder))
+        with closing(Screen(folder)) as screen:
+            return on_screen(it, Stage(screen, chosen.binary.resolve(), models, folder, chosen.screenshots))
+    except Exception:  # no screen, or none any more; the other cases still run
+        return indented(traceback.format_exc())
     finally:
-        for desktop in stage.desktops:
-            desktop.kill()
-        screen.close()
         if chosen.keep:
             print(f"       kept: {folder}", flush=True)
         else:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def on_screen(it: Case, stage: Stage) -> str | None:
+    """Runs one case; gives what went wrong, with a picture of how it looked then."""
+    try:
+        it(stage)
+        return None
+    except Exception:  # a case may fail by anything
+        reason = traceback.format_exc() + said(stage.folder)
+        stage.picture(f"failed-{it.__name__}")
+        return indented(reason)
+    finally:
+        for desktop in stage.desktops:
+            desktop.kill()
 
 
 def said(folder: Path) -> str:

@@ -6,8 +6,10 @@ import os
 import re
 import shutil
 import subprocess
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Iterator
 
 from until import until
 
@@ -22,6 +24,8 @@ PROGRAMS = {
     "import": "imagemagick",
 }
 WIDTH, HEIGHT = 1440, 900
+# Without -noreset it would begin anew whenever its last client leaves, and turn others away meanwhile.
+X_SERVER = ("Xvfb", "-displayfd", "1", "-screen", "0", f"{WIDTH}x{HEIGHT}x24", "-nolisten", "tcp", "-noreset")
 KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "RUST_BACKTRACE")
 
 
@@ -51,7 +55,7 @@ class Screen:
         self.env["HOME"] = str(folder)
         self.env["LANG"] = "C.UTF-8"
         try:
-            self.env["DISPLAY"] = f":{self._told('Xvfb', '-displayfd', '1', '-screen', '0', f'{WIDTH}x{HEIGHT}x24', '-nolisten', 'tcp')}"
+            self.env["DISPLAY"] = f":{self._told(*X_SERVER)}"
             self.env["DBUS_SESSION_BUS_ADDRESS"] = self._told("dbus-daemon", "--session", "--nofork", "--print-address=1")
             self.start("openbox")
             until("the window manager", lambda: "window id" in self.output("xprop", "-root", "_NET_SUPPORTING_WM_CHECK"))
@@ -89,6 +93,15 @@ class Screen:
     def key(self, *keys: str) -> None:
         """Presses keys, such as `ctrl+shift+space`."""
         self.run("xdotool", "key", "--clearmodifiers", *keys)
+
+    @contextmanager
+    def held(self, *keys: str) -> Iterator[None]:
+        """Holds keys down for the time of a `with`, as a hand does."""
+        self.run("xdotool", *(word for key in keys for word in ("keydown", key)))
+        try:
+            yield
+        finally:
+            self.run("xdotool", *(word for key in reversed(keys) for word in ("keyup", key)))
 
     def type(self, text: str) -> None:
         """Types a text into the window with the keyboard."""

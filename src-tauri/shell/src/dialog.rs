@@ -2,11 +2,12 @@
 //!
 //! Hiding it, by whatever way, answers nothing; only its page's `decide` does.
 
-use tauri::{App, AppHandle, Emitter, Manager, WebviewWindow};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gtk::prelude::*;
+use tauri::{App, AppHandle, Emitter, Manager, WebviewWindow};
 
-use crate::{front, page};
+use crate::{front, launcher, page};
 
 /// The window's label, which its capability file names.
 pub(crate) const LABEL: &str = "approval";
@@ -14,11 +15,17 @@ pub(crate) const LABEL: &str = "approval";
 const WIDTH: i32 = 680;
 const HEIGHT: i32 = 600;
 
+/// Whether the dialog came up over the launcher, which then gets the keyboard back. Window managers
+/// give it to no window that is not in their taskbar.
+#[derive(Default)]
+struct OverLauncher(AtomicBool);
+
 /// Makes the dialog, hidden.
 ///
 /// # Errors
 /// Where the window cannot be made.
 pub(crate) fn create(app: &App) -> tauri::Result<()> {
+    app.manage(OverLauncher::default());
     let window = page::builder(app, LABEL, "approval.html")?
         .inner_size(f64::from(WIDTH), f64::from(HEIGHT))
         .min_inner_size(480.0, 360.0)
@@ -51,14 +58,16 @@ pub(crate) fn asked(app: &AppHandle, id: u64) {
 /// Where the window is gone.
 pub(crate) fn open(app: &AppHandle, id: Option<u64>) -> tauri::Result<()> {
     let window = window(app)?.gtk_window()?;
-    if !window.is_visible()
-        && let Some(area) = front::area()
-    {
-        let (width, height) = window.size();
-        window.move_(
-            area.x + (area.width - width) / 2,
-            area.y + (area.height - height) / 2,
-        );
+    if !window.is_visible() {
+        let over = launcher::is_in_front(app);
+        app.state::<OverLauncher>().0.store(over, Ordering::Relaxed);
+        if let Some(area) = front::area() {
+            let (width, height) = window.size();
+            window.move_(
+                area.x + (area.width - width) / 2,
+                area.y + (area.height - height) / 2,
+            );
+        }
     }
     app.emit_to(LABEL, "approval-open", serde_json::json!({ "id": id }))?;
     front::show(&window);
@@ -71,6 +80,9 @@ pub(crate) fn open(app: &AppHandle, id: Option<u64>) -> tauri::Result<()> {
 /// Where the window is gone.
 pub(crate) fn hide(app: &AppHandle) -> tauri::Result<()> {
     window(app)?.gtk_window()?.hide();
+    if app.state::<OverLauncher>().0.swap(false, Ordering::Relaxed) {
+        launcher::come_back(app)?;
+    }
     Ok(())
 }
 

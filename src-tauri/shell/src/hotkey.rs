@@ -94,15 +94,19 @@ impl Hotkey {
         if before == Some(key) {
             return Ok(key);
         }
-        manager
-            .register(key)
-            .map_err(|error| refused(text, &error))?;
-        if let Some(before) = before
-            && let Err(error) = manager.unregister(before)
-        {
-            eprintln!("steward-desktop: the old hotkey could not be given back: {error}");
+        // In this order, because the crate sends the first to the X server only with the second.
+        if let Some(before) = before {
+            manager
+                .unregister(before)
+                .map_err(|error| refused(text, &error))?;
         }
-        Ok(key)
+        let taken = manager.register(key).map_err(|error| refused(text, &error));
+        if let (Err(_), Some(before)) = (&taken, before)
+            && let Err(error) = manager.register(before)
+        {
+            eprintln!("steward-desktop: the old hotkey could not be taken again: {error}");
+        }
+        taken.map(|()| key)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use gtk::prelude::*;
 use gtk::{ApplicationWindow, gdk, glib};
@@ -18,12 +20,18 @@ pub(crate) const LABEL: &str = "launcher";
 const WIDTH: i32 = 680;
 const LEAST_HEIGHT: i32 = 56;
 
+/// A hotkey is heard at most 50 ms after it is pressed; a person who works elsewhere first takes
+/// longer than this.
+const HOTKEY_HEARD_WITHIN: Duration = Duration::from_millis(250);
+
 #[derive(Default)]
 struct Launcher {
     /// Whether it is meant to be seen. While it warms up it is mapped, but not shown.
     shown: AtomicBool,
     /// Whether its page has been painted once.
     warm: AtomicBool,
+    /// When it last lost the keyboard.
+    left: Mutex<Option<Instant>>,
 }
 
 /// Makes the launcher, hidden. It must be the first window made: WebDriver binds to that one.
@@ -35,6 +43,7 @@ pub(crate) fn create(app: &App) -> tauri::Result<()> {
     let window = page::builder(app, LABEL, "launcher.html")?
         .inner_size(f64::from(WIDTH), f64::from(LEAST_HEIGHT))
         .decorations(false)
+        .transparent(true)
         .always_on_top(true)
         .visible_on_all_workspaces(true)
         .skip_taskbar(true)
@@ -47,6 +56,16 @@ pub(crate) fn create(app: &App) -> tauri::Result<()> {
         .build()?;
     let handle = app.handle().clone();
     page::finish(&window, move || report(hide(&handle)))?;
+    let handle = app.handle().clone();
+    window
+        .gtk_window()?
+        .connect_is_active_notify(move |window| {
+            if !window.is_active() {
+                let launcher = handle.state::<Launcher>();
+                *launcher.left.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(Instant::now());
+            }
+        });
     resize(&window, LEAST_HEIGHT)
 }
 
@@ -55,9 +74,11 @@ pub(crate) fn create(app: &App) -> tauri::Result<()> {
 pub(crate) fn toggle(app: &AppHandle) {
     let on_main = app.clone();
     report(app.run_on_main_thread(move || {
-        let seen = on_main.state::<Launcher>().shown.load(Ordering::Relaxed)
-            && gtk_window(&on_main).is_ok_and(|window| window.is_active());
-        report(if seen { hide(&on_main) } else { show(&on_main) });
+        report(if is_in_front(&on_main) {
+            hide(&on_main)
+        } else {
+            show(&on_main)
+        });
     }));
 }
 
@@ -91,6 +112,17 @@ pub(crate) fn hide(app: &AppHandle) -> tauri::Result<()> {
     app.emit_to(LABEL, "launcher-hidden", ())
 }
 
+/// Gives the keyboard back to the launcher, where it is still shown. Main thread only.
+///
+/// # Errors
+/// Where the window is gone.
+pub(crate) fn come_back(app: &AppHandle) -> tauri::Result<()> {
+    if app.state::<Launcher>().shown.load(Ordering::Relaxed) {
+        front::show(&gtk_window(app)?);
+    }
+    Ok(())
+}
+
 /// Gives the launcher the height of its content, within the screen. Main thread only.
 ///
 /// # Errors
@@ -98,6 +130,16 @@ pub(crate) fn hide(app: &AppHandle) -> tauri::Result<()> {
 pub(crate) fn grow(app: &AppHandle, height: f64) -> tauri::Result<()> {
     let most = front::area().map_or(LEAST_HEIGHT, most_height);
     resize(&webview(app)?, fit(height, most))
+}
+
+/// Whether the launcher is shown and has the keyboard, or had it until the hotkey was pressed: the
+/// X server takes the keyboard away from a window for as long as a hotkey is held. Main thread only.
+pub(crate) fn is_in_front(app: &AppHandle) -> bool {
+    let launcher = app.state::<Launcher>();
+    let left = *launcher.left.lock().unwrap_or_else(PoisonError::into_inner);
+    launcher.shown.load(Ordering::Relaxed)
+        && (gtk_window(app).is_ok_and(|window| window.is_active())
+            || left.is_some_and(|left| left.elapsed() < HOTKEY_HEARD_WITHIN))
 }
 
 /// The first show of a window costs a third of a second; later ones a few milliseconds. So the
