@@ -28,7 +28,7 @@ pub struct ModelInfo {
     pub chat: bool,
     /// Threads that compute.
     pub threads: usize,
-    /// The instruction set that the kernels use: `portable` or `avx2`.
+    /// The instruction set that the kernels use: `portable`, `avx2` or `avx512-vnni`.
     pub instructions: &'static str,
 }
 

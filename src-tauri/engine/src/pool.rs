@@ -20,10 +20,19 @@ const SPIN: Duration = Duration::from_micros(200);
 /// Claims per thread and phase: enough that an unequal share evens out.
 const CLAIMS: usize = 4;
 
+/// A worker that keeps a phase waiting for longer than this, beyond what its share can take, has
+/// lost its core to another program.
+const STALL: Duration = Duration::from_micros(300);
+
+/// How long the calling thread works alone after a stall: without a core of their own the workers
+/// cost more time than they save.
+const ALONE: Duration = Duration::from_millis(20);
+
 /// Threads that run one phase at a time; the calling thread is one of them.
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
+    alone_until: Option<Instant>,
 }
 
 type Job = *const (dyn Fn(usize) + Sync);
@@ -64,6 +73,7 @@ impl Pool {
         let mut pool = Self {
             shared,
             workers: Vec::new(),
+            alone_until: None,
         };
         for index in 1..threads {
             let shared = Arc::clone(&pool.shared);
@@ -84,7 +94,8 @@ impl Pool {
     /// # Panics
     /// Goes on with the panic of a task, once no other runs.
     pub(crate) fn run(&mut self, chunks: usize, task: impl Fn(usize) + Sync) {
-        if self.workers.is_empty() || chunks < 2 {
+        let begun = Instant::now();
+        if self.workers.is_empty() || chunks < 2 || self.alone_until.is_some_and(|t| begun < t) {
             (0..chunks).for_each(task);
             return;
         }
@@ -105,6 +116,7 @@ impl Pool {
             shared.wake.notify_all();
         }
         while shared.work_on_one() {}
+        let own = begun.elapsed();
         let mut spins = 0u32;
         while shared.pending.load(Ordering::Acquire) > 0 {
             spins += 1;
@@ -115,7 +127,12 @@ impl Pool {
                 std::hint::spin_loop();
             }
         }
-        if let Some(panic) = lock(&shared.panic).take() {
+        let panic = lock(&shared.panic).take();
+        let now = Instant::now();
+        if now - begun > 2 * own + STALL {
+            self.alone_until = Some(now + ALONE);
+        }
+        if let Some(panic) = panic {
             resume_unwind(panic);
         }
     }

@@ -1,7 +1,12 @@
 //! Model files of every supported kind, and damaged ones: each gets a clear error, and none a
 //! panic or a huge allocation.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods
+)]
 
 mod tiny;
 
@@ -16,7 +21,13 @@ fn load(bytes: &[u8]) -> Result<Engine, EngineError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
     std::fs::write(&path, bytes).unwrap();
-    Engine::load(&path, &LoadOptions { threads: Some(1), context: None })
+    Engine::load(
+        &path,
+        &LoadOptions {
+            threads: Some(1),
+            context: None,
+        },
+    )
 }
 
 fn valid() -> File {
@@ -28,7 +39,9 @@ fn run(kind: Kind, grain: Grain) -> (Vec<u32>, Vec<f32>) {
     let engine = load(&File::new(kind, grain).bytes()).unwrap();
     let mut request = GenerateRequest::new(Prompt::Text("the tiny model says".to_owned()), 24);
     request.logprobs = true;
-    let out = engine.generate(&request, &Cancel::new(), &mut |_| ()).unwrap();
+    let out = engine
+        .generate(&request, &Cancel::new(), &mut |_| ())
+        .unwrap();
     (out.ids, out.logprobs)
 }
 
@@ -36,13 +49,22 @@ fn run(kind: Kind, grain: Grain) -> (Vec<u32>, Vec<f32>) {
 fn all_tensor_types_make_the_same_model_of_the_same_weights() {
     let exact = run(Kind::F32, Grain::Four);
     assert_eq!(exact.0.len(), 24);
-    assert_eq!(run(Kind::F16, Grain::Four), exact, "halves hold these weights exactly");
+    assert_eq!(
+        run(Kind::F16, Grain::Four),
+        exact,
+        "halves hold these weights exactly"
+    );
     assert_eq!(run(Kind::Q4_0, Grain::Four), run(Kind::Q4_1, Grain::Four));
     assert_eq!(run(Kind::F32, Grain::Eight), run(Kind::F16, Grain::Eight));
     // Quantised products round the activations to 8 bits.
     for (kind, grain) in [(Kind::Q4_1, Grain::Four), (Kind::Q8_0, Grain::Eight)] {
         let (exact, found) = (run(Kind::F32, grain), run(kind, grain));
-        let same = exact.0.iter().zip(&found.0).take_while(|(a, b)| a == b).count();
+        let same = exact
+            .0
+            .iter()
+            .zip(&found.0)
+            .take_while(|(a, b)| a == b)
+            .count();
         assert!(same > 0, "{kind:?} begins with another token");
         for index in 0..same {
             let apart = (exact.1[index] - found.1[index]).abs();
@@ -58,59 +80,180 @@ fn damage_is_named() {
         (|f| f.version = 1, "unknown GGUF version `1`"),
         (|f| f.version = 3 << 24, "unknown GGUF version"),
         (
-            |f| { f.set("general.architecture", Field::Text("foo".to_owned())); },
+            |f| {
+                f.set("general.architecture", Field::Text("foo".to_owned()));
+            },
             "unknown architecture `foo` in `general.architecture`: this engine runs `llama`",
         ),
-        (|f| { f.remove("general.architecture"); }, "`general.architecture` is missing"),
-        (|f| { f.set("llama.block_count", Field::U32(3)); }, "tensor `blk.2.attn_norm.weight` is missing"),
-        (|f| { f.set("llama.block_count", Field::U32(0)); }, "`llama.block_count`: must not be zero"),
-        (|f| { f.set("llama.block_count", Field::U32(u32::MAX)); }, "`llama.block_count` is `4294967295`"),
-        (|f| { f.set("llama.embedding_length", Field::U32(96)); }, "tensor `token_embd.weight`"),
-        (|f| { f.set("llama.attention.head_count", Field::U32(0)); }, "`llama.attention.head_count`"),
-        (|f| { f.set("llama.attention.head_count", Field::U32(5)); }, "`llama.attention.head_count"),
-        (|f| { f.set("llama.attention.head_count_kv", Field::U32(3)); }, "cannot share `3` KV heads"),
-        (|f| { f.set("llama.rope.dimension_count", Field::U32(7)); }, "`llama.rope.dimension_count`"),
         (
-            |f| { f.set("llama.rope.scaling.type", Field::Text("yarn".to_owned())); },
+            |f| {
+                f.remove("general.architecture");
+            },
+            "`general.architecture` is missing",
+        ),
+        (
+            |f| {
+                f.set("llama.block_count", Field::U32(3));
+            },
+            "tensor `blk.2.attn_norm.weight` is missing",
+        ),
+        (
+            |f| {
+                f.set("llama.block_count", Field::U32(0));
+            },
+            "`llama.block_count`: must not be zero",
+        ),
+        (
+            |f| {
+                f.set("llama.block_count", Field::U32(u32::MAX));
+            },
+            "`llama.block_count` is `4294967295`",
+        ),
+        (
+            |f| {
+                f.set("llama.embedding_length", Field::U32(128));
+            },
+            "tensor `token_embd.weight`",
+        ),
+        (
+            |f| {
+                f.set("llama.attention.head_count", Field::U32(0));
+            },
+            "`llama.attention.head_count`",
+        ),
+        (
+            |f| {
+                f.set("llama.attention.head_count", Field::U32(5));
+            },
+            "`llama.attention.head_count",
+        ),
+        (
+            |f| {
+                f.set("llama.attention.head_count_kv", Field::U32(3));
+            },
+            "cannot share `3` KV heads",
+        ),
+        (
+            |f| {
+                f.set("llama.rope.dimension_count", Field::U32(7));
+            },
+            "`llama.rope.dimension_count`",
+        ),
+        (
+            |f| {
+                f.set("llama.rope.scaling.type", Field::Text("yarn".to_owned()));
+            },
             "scaling `yarn` is not supported",
         ),
-        (|f| { f.remove("tokenizer.ggml.tokens"); }, "`tokenizer.ggml.tokens` is missing"),
         (
-            |f| { f.set("tokenizer.ggml.pre", Field::Text("other".to_owned())); },
+            |f| {
+                f.remove("tokenizer.ggml.tokens");
+            },
+            "`tokenizer.ggml.tokens` is missing",
+        ),
+        (
+            |f| {
+                f.set("tokenizer.ggml.pre", Field::Text("other".to_owned()));
+            },
             "`tokenizer.ggml.pre`: `other` is not supported",
         ),
-        (|f| { f.set("tokenizer.ggml.token_type", Field::I32s(vec![1])); }, "1 types for 258 tokens"),
         (
-            |f| { f.set("tokenizer.ggml.merges", Field::Texts(vec!["zz zz".to_owned()])); },
+            |f| {
+                f.set("tokenizer.ggml.token_type", Field::I32s(vec![1]));
+            },
+            "1 types for 258 tokens",
+        ),
+        (
+            |f| {
+                f.set(
+                    "tokenizer.ggml.merges",
+                    Field::Texts(vec!["zz zz".to_owned()]),
+                );
+            },
             "`tokenizer.ggml.merges`",
         ),
         (
-            |f| { f.set("tokenizer.ggml.merges", Field::Texts(vec!["ab".to_owned()])); },
+            |f| {
+                f.set("tokenizer.ggml.merges", Field::Texts(vec!["ab".to_owned()]));
+            },
             "`ab` is no pair",
         ),
-        (|f| { f.set("tokenizer.ggml.eos_token_id", Field::U32(258)); }, "`258` is not one of the 258"),
         (
-            |f| { f.set("tokenizer.chat_template", Field::Text("{% for %}".to_owned())); },
+            |f| {
+                f.set("tokenizer.ggml.eos_token_id", Field::U32(258));
+            },
+            "`258` is not one of the 258",
+        ),
+        (
+            |f| {
+                f.set(
+                    "tokenizer.chat_template",
+                    Field::Text("{% for %}".to_owned()),
+                );
+            },
             "`tokenizer.chat_template`",
         ),
-        (|f| { f.set("general.alignment", Field::U32(33)); }, "`general.alignment`"),
-        (|f| { f.set("general.alignment", Field::U32(0)); }, "`general.alignment`"),
-        (|f| f.tensor("blk.1.attn_k.weight").kind = 12, "tensor `blk.1.attn_k.weight` has type `Q4_K`"),
-        (|f| f.tensor("blk.1.attn_k.weight").kind = 77, "unknown type `77` in tensor `blk.1.attn_k.weight`"),
-        (|f| f.tensor("blk.1.attn_k.weight").dims[1] = 31, "tensor `blk.1.attn_k.weight`: is [64, 31]"),
-        (|f| f.tensor("blk.1.attn_k.weight").dims[0] = 63, "do not fill blocks of 32"),
-        (|f| f.tensor("blk.1.attn_k.weight").dims[0] = 0, "a dimension of zero"),
-        (|f| f.tensor("blk.1.attn_k.weight").dims = vec![1 << 40, 1 << 40], "the size of tensor `blk.1.attn_k.weight`"),
-        (|f| f.tensor("blk.1.attn_k.weight").dims = vec![1 << 40], "the file is cut short: tensor"),
-        (|f| f.tensor("blk.1.attn_k.weight").dims = vec![32; 5], "`5` dimensions"),
-        (|f| f.tensor("blk.1.attn_k.weight").name = "token_embd.weight".to_owned(), "occurs twice"),
-        (|f| f.metadata.push(f.metadata[0].clone()), "`general.architecture` occurs twice"),
+        (
+            |f| {
+                f.set("general.alignment", Field::U32(33));
+            },
+            "`general.alignment`",
+        ),
+        (
+            |f| {
+                f.set("general.alignment", Field::U32(0));
+            },
+            "`general.alignment`",
+        ),
+        (
+            |f| f.tensor("blk.1.attn_k.weight").kind = 12,
+            "tensor `blk.1.attn_k.weight` has type `Q4_K`",
+        ),
+        (
+            |f| f.tensor("blk.1.attn_k.weight").kind = 77,
+            "unknown type `77` in tensor `blk.1.attn_k.weight`",
+        ),
+        (
+            |f| f.tensor("blk.1.attn_k.weight").dims[1] = 31,
+            "tensor `blk.1.attn_k.weight`: is [64, 31]",
+        ),
+        (
+            |f| f.tensor("blk.1.attn_k.weight").dims[0] = 63,
+            "do not fill blocks of 32",
+        ),
+        (
+            |f| f.tensor("blk.1.attn_k.weight").dims[0] = 0,
+            "a dimension of zero",
+        ),
+        (
+            |f| f.tensor("blk.1.attn_k.weight").dims = vec![1 << 40, 1 << 40],
+            "the size of tensor `blk.1.attn_k.weight`",
+        ),
+        (
+            |f| f.tensor("blk.1.attn_k.weight").dims = vec![1 << 40],
+            "the file is cut short: tensor",
+        ),
+        (
+            |f| f.tensor("blk.1.attn_k.weight").dims = vec![32; 5],
+            "`5` dimensions",
+        ),
+        (
+            |f| f.tensor("blk.1.attn_k.weight").name = "token_embd.weight".to_owned(),
+            "occurs twice",
+        ),
+        (
+            |f| f.metadata.push(f.metadata[0].clone()),
+            "`general.architecture` occurs twice",
+        ),
     ];
     for (damage, expected) in rows {
         let mut file = valid();
         damage(&mut file);
         let error = load(&file.bytes()).expect_err(expected).to_string();
-        assert!(error.contains(expected), "expected `{expected}` in: {error}");
+        assert!(
+            error.contains(expected),
+            "expected `{expected}` in: {error}"
+        );
         assert!(error.contains("model.gguf"), "{error}");
     }
 }
@@ -125,32 +268,59 @@ fn damaged_bytes_are_named() {
     };
     let huge = u64::MAX.to_le_bytes();
     let rows: Vec<(Vec<u8>, &str)> = vec![
-        (Vec::new(), "the file is cut short: the magic needs 4 bytes at offset 0"),
+        (
+            Vec::new(),
+            "the file is cut short: the magic needs 4 bytes at offset 0",
+        ),
         (b"GG".to_vec(), "the file is cut short: the magic"),
-        (with(0, b"PK\x03\x04"), "not a GGUF file: it starts with `PK\\x03\\x04`"),
+        (
+            with(0, b"PK\x03\x04"),
+            "not a GGUF file: it starts with `PK\\x03\\x04`",
+        ),
         (whole[..6].to_vec(), "the file is cut short: the version"),
         (with(8, &huge), "the tensor count is `18446744073709551615`"),
-        (with(16, &huge), "the metadata count is `18446744073709551615`"),
+        (
+            with(16, &huge),
+            "the metadata count is `18446744073709551615`",
+        ),
         (with(24, &huge), "the file is cut short: metadata key 0"),
         // The first key's type, after its length and `general.architecture`.
-        (with(24 + 8 + 20, &99u32.to_le_bytes()), "unknown type `99` in `general.architecture`"),
-        (with(24 + 8 + 20 + 4, &huge), "the file is cut short: `general.architecture`"),
+        (
+            with(24 + 8 + 20, &99u32.to_le_bytes()),
+            "unknown type `99` in `general.architecture`",
+        ),
+        (
+            with(24 + 8 + 20 + 4, &huge),
+            "the file is cut short: `general.architecture`",
+        ),
         (with(24 + 8, b"\xff"), "metadata key 0 is not valid UTF-8"),
-        (whole[..whole.len() - 64].to_vec(), "the file is cut short: tensor `output_norm.weight`"),
+        (
+            whole[..whole.len() - 64].to_vec(),
+            "the file is cut short: tensor `output_norm.weight`",
+        ),
     ];
     for (bytes, expected) in rows {
         let error = load(&bytes).expect_err(expected).to_string();
-        assert!(error.contains(expected), "expected `{expected}` in: {error}");
+        assert!(
+            error.contains(expected),
+            "expected `{expected}` in: {error}"
+        );
     }
 }
 
 #[test]
 fn files_that_cannot_be_opened_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    for path in [PathBuf::from("/no/such/model.gguf"), folder.path().to_owned()] {
+    for path in [
+        PathBuf::from("/no/such/model.gguf"),
+        folder.path().to_owned(),
+    ] {
         let error = Engine::load(&path, &LoadOptions::default()).unwrap_err();
         assert!(matches!(error, EngineError::Open { .. }), "{error}");
-        assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+        assert!(
+            error.to_string().contains(&path.display().to_string()),
+            "{error}"
+        );
     }
 }
 
@@ -160,10 +330,34 @@ fn bad_options_are_refused() {
     let path = folder.path().join("tiny.gguf");
     std::fs::write(&path, valid().bytes()).unwrap();
     for (options, said) in [
-        (LoadOptions { threads: Some(0), context: None }, "`0` threads"),
-        (LoadOptions { threads: Some(1 << 20), context: None }, "`1048576` threads"),
-        (LoadOptions { threads: Some(1), context: Some(0) }, "a context of `0`"),
-        (LoadOptions { threads: Some(1), context: Some(257) }, "a context of `257`"),
+        (
+            LoadOptions {
+                threads: Some(0),
+                context: None,
+            },
+            "`0` threads",
+        ),
+        (
+            LoadOptions {
+                threads: Some(1 << 20),
+                context: None,
+            },
+            "`1048576` threads",
+        ),
+        (
+            LoadOptions {
+                threads: Some(1),
+                context: Some(0),
+            },
+            "a context of `0`",
+        ),
+        (
+            LoadOptions {
+                threads: Some(1),
+                context: Some(257),
+            },
+            "a context of `257`",
+        ),
     ] {
         let error = Engine::load(&path, &options).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");

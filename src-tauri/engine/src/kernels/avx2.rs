@@ -10,7 +10,7 @@
 use std::arch::x86_64::*;
 
 use super::activations::ActBlock;
-use super::layout::{Expanded, Q4Block, Q8Block, TILE};
+use super::layout::{BLOCK, Expanded, Q4Block, Q8Block, TILE};
 use super::{TileOut, portable};
 
 /// How far ahead of use weights are fetched when they are read once (a single column).
@@ -207,6 +207,58 @@ pub(super) fn store_halves(values: &[f32], out: &mut [u16]) {
     portable::store_halves(rest, out_rest);
 }
 
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn quantise<const N: usize>(values: &[f32], column: usize, panel: &mut [ActBlock<N>]) {
+    let sign = _mm256_set1_ps(-0.0);
+    let ones = _mm256_set1_epi16(1);
+    // Packing works within 128-bit halves: this puts the groups of four back in order.
+    let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    for (values, block) in values.as_chunks::<BLOCK>().0.iter().zip(panel) {
+        let chunks = values.as_chunks::<8>().0;
+        let values = [0, 1, 2, 3].map(|index| load_eight(&chunks[index]));
+        let sizes = values.map(|values| _mm256_andnot_ps(sign, values));
+        let peak = largest(_mm256_max_ps(
+            _mm256_max_ps(sizes[0], sizes[1]),
+            _mm256_max_ps(sizes[2], sizes[3]),
+        ));
+        let inverse = _mm256_set1_ps(if peak > 1e-30 { 127.0 / peak } else { 0.0 });
+        let whole = values.map(|values| _mm256_cvtps_epi32(_mm256_mul_ps(values, inverse)));
+        let low = _mm256_packs_epi32(whole[0], whole[1]);
+        let high = _mm256_packs_epi32(whole[2], whole[3]);
+        let sum = add_across(_mm256_madd_epi16(_mm256_add_epi16(low, high), ones));
+        let bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
+        // SAFETY: the column's quants are 32 bytes; the store needs no alignment.
+        unsafe { _mm256_storeu_si256(block.quants[column].as_mut_ptr().cast(), bytes) };
+        let scale = peak / 127.0;
+        block.scale[column] = scale;
+        block.sum[column] = scale * sum as f32;
+    }
+}
+
+/// The largest of eight floats.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn largest(values: __m256) -> f32 {
+    let four = _mm_max_ps(
+        _mm256_castps256_ps128(values),
+        _mm256_extractf128_ps::<1>(values),
+    );
+    let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)))
+}
+
+/// The sum of eight integers.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn add_across(values: __m256i) -> i32 {
+    let four = _mm_add_epi32(
+        _mm256_castsi256_si128(values),
+        _mm256_extracti128_si256::<1>(values),
+    );
+    let two = _mm_add_epi32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
+    _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two)))
+}
+
 /// `dots[half] += weights[half] * act`, in pairs of bytes.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -320,7 +372,7 @@ fn store<const N: usize>(sums: &[[__m256; 2]; N]) -> TileOut<N> {
 /// Fetches what lies [`AHEAD`] bytes after a block; the address may be past the weights' end.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn prefetch<T>(block: &T) {
+pub(super) fn prefetch<T>(block: &T) {
     let start = std::ptr::from_ref(block).cast::<i8>();
     for line in (0..size_of::<T>()).step_by(64) {
         // A hint, which never faults, whatever the address.

@@ -3,7 +3,7 @@
 
 use super::Isa;
 use super::activations::ActBlock;
-use super::layout::{BLOCK, TILE};
+use super::layout::TILE;
 
 /// Partial sums that a reduction keeps; element `i` goes to sum `i % LANES`.
 const LANES: usize = 16;
@@ -26,9 +26,9 @@ macro_rules! compiled_twice {
             match isa {
                 Isa::Portable => portable($($argument),*),
                 #[cfg(target_arch = "x86_64")]
-                // SAFETY: an `Avx2` exists only where the features were detected.
+                // SAFETY: an `Avx2` or `Avx512` exists only where the features were detected.
                 #[allow(unsafe_code)]
-                Isa::Avx2(_) => unsafe { wide($($argument),*) },
+                Isa::Avx2(_) | Isa::Avx512(_) => unsafe { wide($($argument),*) },
             }
         }
     };
@@ -50,40 +50,6 @@ compiled_twice! {
         let scale = 1.0 / (total(sums) / values.len() as f32 + epsilon).sqrt();
         for (value, weight) in values.iter_mut().zip(weight) {
             *value = *value * scale * weight;
-        }
-    }
-}
-
-compiled_twice! {
-    /// Quantises a vector into column `column` of a panel, block by block: `scale = max |x| / 127`.
-    pub(crate) fn quantise<const N: usize>(
-        values: &[f32],
-        column: usize,
-        panel: &mut [ActBlock<N>],
-    ) {
-        for (values, block) in values.as_chunks::<BLOCK>().0.iter().zip(panel) {
-            let mut peaks = [0.0f32; LANES];
-            for chunk in values.as_chunks::<LANES>().0 {
-                for (peak, value) in peaks.iter_mut().zip(chunk) {
-                    let value = value.abs();
-                    *peak = if value > *peak { value } else { *peak };
-                }
-            }
-            let peak = peaks.into_iter().fold(0.0, f32::max);
-            // Below this 127 / peak overflows, and the block is nothing beside any other.
-            let inverse = if peak > 1e-30 { 127.0 / peak } else { 0.0 };
-            let mut sum = 0i32;
-            let quants = &mut block.quants[column];
-            for (quants, values) in quants.iter_mut().zip(values.as_chunks::<4>().0) {
-                for (quant, value) in quants.iter_mut().zip(values) {
-                    let rounded = round_bits(value * inverse) as u8;
-                    *quant = rounded;
-                    sum += i32::from(rounded as i8);
-                }
-            }
-            let scale = peak / 127.0;
-            block.scale[column] = scale;
-            block.sum[column] = scale * sum as f32;
         }
     }
 }
@@ -142,6 +108,16 @@ pub(crate) fn store_halves(isa: Isa, values: &[f32], out: &mut [u16]) {
     super::by_isa!(isa, store_halves(values, out));
 }
 
+/// Quantises a vector into column `column` of a panel, block by block: `scale = max |x| / 127`.
+pub(crate) fn quantise<const N: usize>(
+    isa: Isa,
+    values: &[f32],
+    column: usize,
+    panel: &mut [ActBlock<N>],
+) {
+    super::by_isa!(isa, quantise(values, column, panel));
+}
+
 /// Adds the partial sums pairwise, always in the same order.
 #[inline(always)]
 fn total(mut sums: [f32; LANES]) -> f32 {
@@ -157,12 +133,6 @@ fn total(mut sums: [f32; LANES]) -> f32 {
 
 /// 1.5 * 2^23: added to a small float it rounds it to a whole number, kept in the low bits.
 const ROUNDER: f32 = 12_582_912.0;
-
-/// The nearest whole number, ties to even, in the low bits of the result.
-#[inline(always)]
-fn round_bits(value: f32) -> u32 {
-    (value + ROUNDER).to_bits()
-}
 
 /// `e^x` for `x` up to 88; below -87 it is zero. Range reduction by ln 2 in two parts and the
 /// Taylor series to degree 6; the relative error is below 3e-7.

@@ -69,11 +69,6 @@ impl Format {
             Self::F32 => cols * TILE * 4,
         }
     }
-
-    /// Whether the kernel takes activations quantised to 8 bits.
-    pub(crate) fn quantised(self) -> bool {
-        matches!(self, Self::Q4_1 | Self::Q8_0)
-    }
 }
 
 /// A packed matrix of `rows` outputs and `cols` inputs, at `offset` in the arena.

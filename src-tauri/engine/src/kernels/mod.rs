@@ -7,6 +7,8 @@
 mod activations;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod lanes;
 mod layout;
 mod portable;
@@ -24,25 +26,40 @@ pub(crate) enum Isa {
     Portable,
     /// AVX2 with FMA and F16C.
     #[cfg(target_arch = "x86_64")]
-    Avx2(Avx2),
+    Avx2(Detected),
+    /// The same with AVX-512 F, BW and VNNI for the products of quantised weights.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Detected),
 }
 
-/// Proof that this machine has AVX2, FMA and F16C: only [`Isa::detect`] makes one.
+/// Proof that this machine has what its [`Isa`] says: only [`Isa::all`] makes one.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Avx2(());
+pub(crate) struct Detected(());
 
 impl Isa {
-    /// The best instruction set of this machine.
-    pub(crate) fn detect() -> Self {
+    /// The instruction sets of this machine, the best one last.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut found = vec![Self::Portable];
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("avx2")
             && std::is_x86_feature_detected!("fma")
             && std::is_x86_feature_detected!("f16c")
         {
-            return Self::Avx2(Avx2(()));
+            found.push(Self::Avx2(Detected(())));
+            if std::is_x86_feature_detected!("avx512f")
+                && std::is_x86_feature_detected!("avx512bw")
+                && std::is_x86_feature_detected!("avx512vnni")
+            {
+                found.push(Self::Avx512(Detected(())));
+            }
         }
-        Self::Portable
+        found
+    }
+
+    /// The best instruction set of this machine.
+    pub(crate) fn detect() -> Self {
+        Self::all().pop().unwrap_or(Self::Portable)
     }
 
     /// The name a person would know it by.
@@ -51,19 +68,34 @@ impl Isa {
             Self::Portable => "portable",
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "avx512-vnni",
         }
     }
 }
 
-/// Runs a kernel's AVX2 version where an [`Avx2`] proves that it may, and the portable one elsewhere.
+/// Runs the version of a kernel that the [`Isa`] stands for; `wide` where AVX-512 has its own.
 macro_rules! by_isa {
+    ($isa:expr, wide $name:ident($($argument:expr),*)) => {
+        match $isa {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: an `Avx512` exists only where the features were detected.
+            #[allow(unsafe_code)]
+            $crate::kernels::Isa::Avx512(_) => unsafe {
+                $crate::kernels::avx512::$name($($argument),*)
+            },
+            other => $crate::kernels::by_isa!(other, $name($($argument),*)),
+        }
+    };
     ($isa:expr, $name:ident($($argument:expr),*)) => {
         match $isa {
             $crate::kernels::Isa::Portable => $crate::kernels::portable::$name($($argument),*),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: an `Avx2` exists only where the features were detected.
+            // SAFETY: an `Avx2` or `Avx512` exists only where the features were detected.
             #[allow(unsafe_code)]
-            $crate::kernels::Isa::Avx2(_) => unsafe { $crate::kernels::avx2::$name($($argument),*) },
+            $crate::kernels::Isa::Avx2(_) | $crate::kernels::Isa::Avx512(_) => unsafe {
+                $crate::kernels::avx2::$name($($argument),*)
+            },
         }
     };
 }
@@ -88,14 +120,8 @@ where
 {
     let bytes = matrix.tile_bytes(arena, tile);
     match matrix.format {
-        Format::Q4_1 => by_isa!(
-            isa,
-            q4_tile(bytemuck::cast_slice(bytes), input.panel(first))
-        ),
-        Format::Q8_0 => by_isa!(
-            isa,
-            q8_tile(bytemuck::cast_slice(bytes), input.panel(first))
-        ),
+        Format::Q4_1 => by_isa!(isa, wide q4_tile(bytemuck::cast_slice(bytes), input.panel(first))),
+        Format::Q8_0 => by_isa!(isa, wide q8_tile(bytemuck::cast_slice(bytes), input.panel(first))),
         Format::F16 => {
             let mut out = [[0.0; TILE]; N];
             let tile = bytemuck::cast_slice(bytes);
@@ -123,8 +149,10 @@ pub(crate) fn expand_tile(
     tile: usize,
     out: &mut Vec<Expanded>,
 ) -> bool {
-    if isa == Isa::Portable || matrix.format != Format::Q4_1 {
-        return false;
+    match (isa, matrix.format) {
+        #[cfg(target_arch = "x86_64")]
+        (Isa::Avx2(_), Format::Q4_1) => {}
+        _ => return false,
     }
     let blocks = bytemuck::cast_slice(matrix.tile_bytes(arena, tile));
     out.resize(blocks.len(), bytemuck::Zeroable::zeroed());

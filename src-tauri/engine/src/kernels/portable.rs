@@ -3,7 +3,7 @@
 
 use super::TileOut;
 use super::activations::ActBlock;
-use super::layout::{Expanded, Q4Block, Q8Block, TILE, half_at};
+use super::layout::{BLOCK, Expanded, Q4Block, Q8Block, TILE, half_at};
 
 pub(super) fn q4_tile<const N: usize>(tile: &[Q4Block], panel: &[ActBlock<N>]) -> TileOut<N> {
     let mut out = [[0.0; TILE]; N];
@@ -123,5 +123,25 @@ pub(super) fn float_tile<const N: usize>(tile: &[f32], input: [&[f32]; N]) -> Ti
 pub(super) fn store_halves(values: &[f32], out: &mut [u16]) {
     for (value, out) in values.iter().zip(out) {
         *out = burn::tensor::f16::from_f32(*value).to_bits();
+    }
+}
+
+pub(super) fn quantise<const N: usize>(values: &[f32], column: usize, panel: &mut [ActBlock<N>]) {
+    for (values, block) in values.as_chunks::<BLOCK>().0.iter().zip(panel) {
+        let peak = values
+            .iter()
+            .fold(0.0, |peak: f32, value| peak.max(value.abs()));
+        // Below this 127 / peak overflows, and the block is nothing beside any other.
+        let inverse = if peak > 1e-30 { 127.0 / peak } else { 0.0 };
+        let mut sum = 0;
+        let quants = block.quants[column].as_flattened_mut();
+        for (quant, value) in quants.iter_mut().zip(values) {
+            let rounded = (value * inverse).round_ties_even() as i8;
+            sum += i32::from(rounded);
+            *quant = rounded as u8;
+        }
+        let scale = peak / 127.0;
+        block.scale[column] = scale;
+        block.sum[column] = scale * sum as f32;
     }
 }

@@ -128,25 +128,38 @@ impl ChatTemplate {
                 Some((messages.get(index.parse::<usize>().ok()?)?, after))
             });
             let Some((message, after)) = content else {
-                return Err(EngineError::Template(
-                    "it takes the contents of messages apart, which is not supported".to_owned(),
-                ));
+                return Err(taken_apart());
             };
             pieces.push(Piece::Content(&message.content));
             pieces.push(Piece::Template(after));
+        }
+        let leftover = |piece: &Piece<'_>| match piece {
+            Piece::Template(text) => text.contains([OPENING, CLOSING]),
+            Piece::Content(_) => false,
+        };
+        if pieces.iter().any(leftover) {
+            return Err(taken_apart());
         }
         pieces.push(Piece::Content(assistant_prefix));
         Ok(take(&pieces))
     }
 }
 
-/// Closes a placeholder; from the private use area, so that no filter changes it.
+/// Around a placeholder: from the private use area, so that no filter changes them and no template
+/// writes them itself.
+const OPENING: char = '\u{e000}';
 const CLOSING: char = '\u{e001}';
+
+fn taken_apart() -> EngineError {
+    EngineError::Template(
+        "it takes the contents of messages apart, which is not supported".to_owned(),
+    )
+}
 
 /// The beginning of placeholders: one that no content holds, so that none can imitate it.
 fn unused_opening(messages: &[Message]) -> String {
     (0u64..)
-        .map(|number| format!("\u{e000}{number}:"))
+        .map(|number| format!("{OPENING}{number}:"))
         .find(|opening| {
             messages
                 .iter()

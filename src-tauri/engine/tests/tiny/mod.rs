@@ -90,7 +90,12 @@ impl File {
                 tensors.push(matrix(&format!("blk.{layer}.{part}"), cols, rows));
             }
         }
-        let norms = ["blk.0.attn_norm", "blk.0.ffn_norm", "blk.1.attn_norm", "blk.1.ffn_norm"];
+        let norms = [
+            "blk.0.attn_norm",
+            "blk.0.ffn_norm",
+            "blk.1.attn_norm",
+            "blk.1.ffn_norm",
+        ];
         for name in norms.into_iter().chain(["output_norm"]) {
             tensors.push(Tensor {
                 name: format!("{name}.weight"),
@@ -99,8 +104,14 @@ impl File {
                 data: (0..WIDTH).flat_map(|_| 1f32.to_le_bytes()).collect(),
             });
         }
-        let metadata = metadata.map(|(key, field)| (key.to_owned(), field)).to_vec();
-        Self { version: 3, metadata, tensors }
+        let metadata = metadata
+            .map(|(key, field)| (key.to_owned(), field))
+            .to_vec();
+        Self {
+            version: 3,
+            metadata,
+            tensors,
+        }
     }
 
     /// Sets or adds a metadata field.
@@ -118,7 +129,10 @@ impl File {
 
     /// A tensor to be changed.
     pub(crate) fn tensor(&mut self, name: &str) -> &mut Tensor {
-        self.tensors.iter_mut().find(|tensor| tensor.name == name).expect("the tensor is there")
+        self.tensors
+            .iter_mut()
+            .find(|tensor| tensor.name == name)
+            .expect("the tensor is there")
     }
 
     /// The file's bytes.
@@ -135,7 +149,10 @@ impl File {
         for tensor in &self.tensors {
             put_text(&mut out, &tensor.name);
             out.extend((tensor.dims.len() as u32).to_le_bytes());
-            tensor.dims.iter().for_each(|dim| out.extend(dim.to_le_bytes()));
+            tensor
+                .dims
+                .iter()
+                .for_each(|dim| out.extend(dim.to_le_bytes()));
             out.extend(tensor.kind.to_le_bytes());
             out.extend((data.len() as u64).to_le_bytes());
             data.extend(&tensor.data);
@@ -177,7 +194,9 @@ fn put_field(out: &mut Vec<u8>, field: &Field) {
             kind(9);
             kind(5);
             out.extend((values.len() as u64).to_le_bytes());
-            values.iter().for_each(|value| out.extend(value.to_le_bytes()));
+            values
+                .iter()
+                .for_each(|value| out.extend(value.to_le_bytes()));
         }
     }
 }
@@ -196,7 +215,9 @@ fn character(byte: u8) -> String {
 fn weights(random: &mut u64, count: usize) -> Vec<f32> {
     (0..count)
         .map(|_| {
-            *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            *random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             ((*random >> 33) as f32 / 2f32.powi(31) - 0.5) * 0.6
         })
         .collect()
@@ -218,12 +239,15 @@ fn store(kind: Kind, grain: Grain, weights: &[f32]) -> Vec<u8> {
         Grain::Four => (1.0 / 16.0, 7.0),
         Grain::Eight => (1.0 / 256.0, 127.0),
     };
-    let levels: Vec<f32> =
-        weights.iter().map(|weight| (weight / scale).round().clamp(-limit, limit)).collect();
+    let levels: Vec<f32> = weights
+        .iter()
+        .map(|weight| (weight / scale).round().clamp(-limit, limit))
+        .collect();
     let half = |value: f32| f16::from_f32(value).to_le_bytes();
     let mut out = Vec::new();
     for block in levels.chunks(32) {
-        let nibbles = || (0..16).map(|i| (block[i] as i8 + 8) as u8 | ((block[i + 16] as i8 + 8) as u8) << 4);
+        let nibbles =
+            || (0..16).map(|i| (block[i] as i8 + 8) as u8 | ((block[i + 16] as i8 + 8) as u8) << 4);
         match kind {
             Kind::F32 => out.extend(block.iter().flat_map(|level| (level * scale).to_le_bytes())),
             Kind::F16 => out.extend(block.iter().flat_map(|level| half(level * scale))),
