@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Sequence
@@ -18,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 def main(arguments: Sequence[str]) -> int:
     """Runs one command; its exit status."""
     chosen = parser().parse_args(arguments)
+    # An end asked for from outside is as orderly as Ctrl+C: what a stage runs ends with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return chosen.command(open_checkout(ROOT, os.environ), chosen)
     except Problem as problem:

@@ -1,6 +1,8 @@
 """The command line: help for every command, clear refusals, and what `run` becomes."""
 
 import subprocess
+import tempfile
+import time
 import unittest
 from argparse import Namespace
 from pathlib import Path
@@ -20,6 +22,16 @@ def x(*arguments: str, env: dict[str, str] | None = None) -> subprocess.Complete
         [PYTHON, ROOT / "x", *arguments], text=True, check=False, env=env,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )
+
+
+def until(told):
+    """What `told` gives once it gives something."""
+    deadline = time.monotonic() + 20
+    while not (found := told()):
+        if time.monotonic() > deadline:
+            raise AssertionError("it did not come about within 20 s")
+        time.sleep(0.02)
+    return found
 
 
 class CommandLine(unittest.TestCase):
@@ -53,6 +65,22 @@ class CommandLine(unittest.TestCase):
         told = x("test", "--no-packages", "toolchain", env={})
         self.assertEqual(told.returncode, 0, told.stdout + told.stderr)
         self.assertEqual(told.stdout.splitlines()[-1], "1 passed, 0 failed")
+
+    def test_an_end_from_outside_ends_what_a_stage_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            child = Path(folder) / "child"
+            program = (
+                "import sys; from pathlib import Path; from dev.stages import Stage, run_all\n"
+                "from dev import commands\n"
+                "stage = Stage('a', '', lambda job: job.run('sh', '-c', f'echo $$ > {sys.argv[1]}; exec sleep 600'))\n"
+                "commands.set_up = lambda checkout, chosen: run_all(checkout, [stage], go_on=True)\n"
+                "sys.exit(commands.main(['setup']))\n"
+            )
+            x = subprocess.Popen([PYTHON, "-c", program, child], cwd=ROOT, stdout=subprocess.DEVNULL)
+            pid = int(until(lambda: child.exists() and child.read_text().strip()))
+            x.terminate()
+            self.assertEqual(x.wait(timeout=20), 143)
+            until(lambda: not Path(f"/proc/{pid}").exists())
 
     def test_stages_can_be_listed(self):
         told = x("test", "--list")
