@@ -175,41 +175,48 @@ pub fn decide(held: &[Capability], need: &Need) -> Result<Verdict, SysError> {
     Err(denied(need, "the process holds no capability for it"))
 }
 
-/// Picks what a child gets: each wanted grant must be covered by an active capability of the
-/// parent, and is never looser than it.
+/// Picks what a child gets: each wanted right must be covered by an active capability of the
+/// parent, and is never looser than it. A right comes from the capability that covers it, so that
+/// taking that one back takes the child's right back too.
 pub fn narrow(
     held: &[Capability],
     wanted: &[Grant],
 ) -> Result<Vec<(Grant, CapabilityId)>, SysError> {
-    wanted
-        .iter()
-        .map(|want| {
-            let mut stance = want.stance;
-            let mut parent = None;
-            for right in &want.rights {
-                let need = Need {
-                    resource: want.resource.clone(),
-                    right: *right,
-                };
-                let verdict = decide(held, &need)?;
-                if verdict.stance == Stance::Ask && stance == Stance::Allow {
-                    stance = Stance::Ask;
+    let mut given: Vec<(Grant, CapabilityId)> = Vec::new();
+    for want in wanted {
+        let first = given.len();
+        for right in &want.rights {
+            let need = Need {
+                resource: want.resource.clone(),
+                right: *right,
+            };
+            let verdict = decide(held, &need)?;
+            let stance = match (want.stance, verdict.stance) {
+                (Stance::Allow, held) => held,
+                (want, _) => want,
+            };
+            let same = |(grant, by): &&mut (Grant, CapabilityId)| {
+                *by == verdict.by && grant.stance == stance
+            };
+            match given[first..].iter_mut().find(same) {
+                Some((grant, _)) => grant.rights.push(*right),
+                None => {
+                    let rights = vec![*right];
+                    let grant = Grant {
+                        rights,
+                        stance,
+                        ..want.clone()
+                    };
+                    given.push((grant, verdict.by));
                 }
-                parent.get_or_insert(verdict.by);
             }
-            let parent = parent.ok_or_else(|| {
-                SysError::new(Code::Invalid, "a grant names no right")
-                    .hint("name at least one right")
-            })?;
-            Ok((
-                Grant {
-                    stance,
-                    ..want.clone()
-                },
-                parent,
-            ))
-        })
-        .collect()
+        }
+        if given.len() == first {
+            return Err(SysError::new(Code::Invalid, "a grant names no right")
+                .hint("name at least one right"));
+        }
+    }
+    Ok(given)
 }
 
 fn denied(need: &Need, why: &str) -> SysError {
@@ -309,6 +316,22 @@ mod tests {
                 .unwrap_err()
                 .code,
             Code::Denied
+        );
+        // Each right hangs on the capability it comes from.
+        let held = [
+            capability(7, Right::Write, Stance::Ask, Status::Active),
+            capability(8, Right::Delete, Stance::Ask, Status::Active),
+        ];
+        let both = Grant {
+            rights: vec![Right::Write, Right::Delete],
+            ..want(Right::Write, Stance::Ask)
+        };
+        assert_eq!(
+            narrow(&held, &[both]).unwrap(),
+            vec![
+                (want(Right::Write, Stance::Ask), 7),
+                (want(Right::Delete, Stance::Ask), 8)
+            ]
         );
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, broadcast};
 
 use crate::Sys;
-use crate::capability::{Capability, CapabilityId, Grant};
+use crate::capability::{Capability, CapabilityId, Grant, Resource};
 use crate::error::{Code, SysError};
 use crate::event::{KernelEvent, Step};
 use crate::human::{Approval, Question};
@@ -130,7 +130,8 @@ impl Kernel {
     /// The journal cannot be read.
     pub async fn resume(&self, only: Option<RunId>) -> Result<usize, SysError> {
         let mut count = 0;
-        for process in self.inner.journal.unfinished().await? {
+        // Children first: a parent that runs on may wait for one, and then finds it running.
+        for process in self.inner.journal.unfinished().await?.into_iter().rev() {
             if only.is_none_or(|run| run == process.run) {
                 Arc::clone(&self.inner).start(process).await?;
                 count += 1;
@@ -143,7 +144,7 @@ impl Kernel {
     ///
     /// # Errors
     /// The workspace is not there or not readable, the image does not exist, the request is empty
-    /// or too long.
+    /// or too long, a grant is for a number of uses (only a person's yes gives such).
     pub async fn submit(&self, submission: Submission) -> Result<ProcessInfo, SysError> {
         let Submission {
             image,
@@ -171,6 +172,13 @@ impl Kernel {
                 format!("there is no image `{image}`"),
             ));
         }
+        if grants.iter().any(|grant| grant.uses.is_some()) {
+            let message = "a grant for a number of uses comes from a person's yes only";
+            return Err(
+                SysError::new(Code::Invalid, message).hint("leave `uses` out, and revoke it later")
+            );
+        }
+        let (workspace, grants) = self.inner.settled(workspace, grants).await?;
         let new = NewProcess {
             parent: None,
             after,
@@ -422,6 +430,31 @@ impl Inner {
         }
     }
 
+    /// The workspace with the links in its path resolved, so that no link swapped later leads its
+    /// processes elsewhere, and the grants on it.
+    async fn settled(
+        &self,
+        workspace: PathBuf,
+        grants: Vec<Grant>,
+    ) -> Result<(PathBuf, Vec<Grant>), SysError> {
+        let (files, asked) = (Arc::clone(&self.providers.files), workspace.clone());
+        let root = tokio::task::spawn_blocking(move || files.workspace(&asked))
+            .await
+            .map_err(|e| {
+                SysError::new(Code::Internal, format!("the file provider stopped: {e}"))
+            })??;
+        let meant = Resource::Workspace { root: workspace };
+        let grants = grants.into_iter().map(|grant| match grant.resource == meant {
+            true => Grant {
+                resource: Resource::Workspace { root: root.clone() },
+                ..grant
+            },
+            false => grant,
+        });
+        let grants = grants.collect();
+        Ok((root, grants))
+    }
+
     /// Runs a process that does not run yet.
     pub(crate) async fn start(self: Arc<Self>, process: ProcessInfo) -> Result<(), SysError> {
         let pid = process.pid;
@@ -436,6 +469,12 @@ impl Inner {
             all.insert(pid, Arc::clone(&live));
             live
         };
+        // It may have ended since it was listed; what has ended never runs again.
+        if !matches!(self.journal.process(pid).await, Ok(Some(p)) if !p.state.is_final()) {
+            self.lock_live().remove(&pid);
+            live.ended.send_replace(self.journal.exit_of(pid).await?);
+            return Ok(());
+        }
         let info = live.set(ProcessState::Running, "");
         let program = self.images.program(&info.image);
         self.tell(KernelEvent::Process(info));
@@ -462,20 +501,14 @@ impl Inner {
             info.ended_ms = Some(now);
             info.status.clear();
         });
-        match self.journal.end_process(info.clone(), exit.clone()).await {
-            Ok(lapsed) => {
-                for id in lapsed {
-                    let by = "process ended".to_owned();
-                    self.tell(KernelEvent::Decided {
-                        id,
-                        approved: false,
-                        by,
-                    });
-                }
-            }
-            Err(error) => {
-                tracing::error!(pid = info.pid.0, %error, "a process's end was not written down");
-            }
+        if let Err(error) = self.end(&info, &exit).await {
+            tracing::error!(pid = info.pid.0, %error, "a process's end was not written down");
+        }
+        if state == ProcessState::Killed
+            && let Err(error) = self.kill(info.pid, "the end of its parent").await
+        {
+            // A child that was made just then; the others were killed before it.
+            tracing::error!(pid = info.pid.0, %error, "a killed process's child was not stopped");
         }
         self.lock_live().remove(&info.pid);
         live.ended.send_replace(Some(exit.clone()));
@@ -570,6 +603,19 @@ impl Inner {
         Ok(())
     }
 
+    /// Writes a process's end down and tells which of its approvals lapsed with it.
+    async fn end(&self, info: &ProcessInfo, exit: &Exit) -> Result<(), SysError> {
+        let lapsed = self.journal.end_process(info.clone(), exit.clone()).await?;
+        for id in lapsed {
+            self.tell(KernelEvent::Decided {
+                id,
+                approved: false,
+                by: "process ended".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
     async fn end_suspended(&self, process: &ProcessInfo, by: &str) -> Result<(), SysError> {
         let now = self.providers.clock.now_ms();
         let info = ProcessInfo {
@@ -578,7 +624,11 @@ impl Inner {
             ..process.clone()
         };
         let exit = failure(SysError::new(Code::Interrupted, format!("stopped by {by}")));
-        self.journal.end_process(info.clone(), exit.clone()).await?;
+        self.end(&info, &exit).await?;
+        // It may have been started just then.
+        if let Some(live) = self.find(info.pid) {
+            live.stop(Stop::Killed(by.to_owned()));
+        }
         self.tell(KernelEvent::Process(info.clone()));
         self.tell(KernelEvent::Ended {
             process: info,

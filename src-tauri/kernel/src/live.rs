@@ -1,7 +1,7 @@
 //! Processes that run in this kernel.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -30,7 +30,6 @@ pub(crate) struct Live {
     past: Mutex<VecDeque<CallRow>>,
     seq: AtomicU64,
     busy: AtomicBool,
-    pub(crate) asked: AtomicU32,
     pub(crate) cancel: Cancel,
     pub(crate) stop: watch::Sender<Option<Stop>>,
     pub(crate) ended: watch::Sender<Option<Exit>>,
@@ -46,7 +45,6 @@ impl Live {
             past: Mutex::new(past.into()),
             seq: AtomicU64::new(0),
             busy: AtomicBool::new(false),
-            asked: AtomicU32::new(0),
             cancel: Cancel::default(),
             stop: watch::Sender::new(None),
             ended: watch::Sender::new(None),

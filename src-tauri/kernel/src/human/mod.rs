@@ -11,6 +11,9 @@ use crate::provider::{Digest, PathState, Plan};
 pub(crate) use preview::PREVIEW_MOST;
 pub use preview::{DiffLine, LineKind, Preview};
 
+/// Approvals and questions that one process may file.
+pub(crate) const ASKED_MOST: u32 = 64;
+
 /// What an approval would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -8,7 +8,7 @@ use super::processes::{issue, set_process};
 use super::{Journal, Row, append, failed, from_json, from_word, to_json};
 use crate::capability::{CapabilityId, Grant, Resource, Right, Stance};
 use crate::error::{Code, SysError};
-use crate::human::{Approval, Question};
+use crate::human::{self, Approval, Question};
 use crate::process::{Pid, ProcessState};
 use crate::provider::Digest;
 
@@ -72,7 +72,8 @@ impl Journal {
         .await
     }
 
-    /// Files an approval; earlier ones of the same call no longer count. Gives it its number.
+    /// Files an approval; earlier ones of the same call no longer count. Gives it its number, or
+    /// [`Code::Limit`] where the process has asked too often.
     pub(crate) async fn file(
         &self,
         call: CallId,
@@ -82,6 +83,7 @@ impl Journal {
         detail: String,
     ) -> Result<Approval, SysError> {
         self.write(move |tx| {
+            count_asked(tx, at.pid)?;
             tx.execute(
                 "UPDATE approval SET state = 'superseded', view = NULL
                  WHERE call = ?1 AND state IN ('pending','approved')",
@@ -225,6 +227,7 @@ impl Journal {
             if let Some(view) = before.flatten() {
                 return from_json(&view);
             }
+            count_asked(tx, at.pid)?;
             tx.execute(
                 "INSERT INTO question (call, pid, state, asked_ms) VALUES (?,?,'pending',?)",
                 (call, at.pid.0, at.now_ms),
@@ -305,6 +308,43 @@ impl Journal {
         })
         .await
     }
+}
+
+/// Ends what was asked for a call that has ended: a yes is used up, a question is open no more.
+pub(super) fn close_approvals(tx: &Transaction<'_>, call: CallId) -> Result<(), SysError> {
+    for sql in [
+        "UPDATE capability SET uses_left = 0, status = 'spent' WHERE status = 'active' AND id IN
+         (SELECT capability FROM approval WHERE call = ?1 AND state = 'approved')",
+        "UPDATE approval SET state = 'used' WHERE call = ?1 AND state = 'approved'",
+        "UPDATE approval SET state = 'superseded', view = NULL
+         WHERE call = ?1 AND state = 'pending'",
+    ] {
+        tx.execute(sql, [call]).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Refuses where a process has asked the person as often as it may, restarts included.
+fn count_asked(tx: &Transaction<'_>, pid: Pid) -> Result<(), SysError> {
+    let asked: u32 = tx
+        .query_row(
+            "SELECT (SELECT COUNT(*) FROM approval WHERE pid = ?1)
+                  + (SELECT COUNT(*) FROM question WHERE pid = ?1)",
+            [pid.0],
+            |r| r.get(0),
+        )
+        .map_err(failed)?;
+    if asked < human::ASKED_MOST {
+        return Ok(());
+    }
+    Err(SysError::new(
+        Code::Limit,
+        format!(
+            "a process asks the person at most `{}` times",
+            human::ASKED_MOST
+        ),
+    )
+    .hint("end with what was done, and tell what is left"))
 }
 
 fn wait_for_person(tx: &Transaction<'_>, call: CallId, pid: Pid) -> Result<(), SysError> {

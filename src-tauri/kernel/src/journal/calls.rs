@@ -7,7 +7,10 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::approvals::close_approvals;
+use super::processes::held;
 use super::{Journal, Row, append, failed, from_json, from_word, to_json, word};
+use crate::capability::{self, CapabilityId, Need, Stance};
 use crate::error::{Code, SysError};
 use crate::process::{Pid, RunId};
 use crate::provider::Plan;
@@ -74,10 +77,21 @@ pub(crate) struct ChangeRow {
 pub(crate) struct Ended {
     pub state: CallState,
     pub result: Result<Value, SysError>,
-    /// In a few words: sizes and digests, never contents.
+    /// For the person, in a few words.
     pub detail: String,
+    /// For the journal: names, sizes, digests and by which right; never contents.
+    pub record: String,
     /// Tokens it used.
     pub tokens: u64,
+}
+
+/// By what a call takes effect.
+#[derive(Debug, Clone)]
+pub(crate) struct Authority {
+    /// The rights it needs.
+    pub needs: Vec<Need>,
+    /// The one-shot capability of a yes, where the person was asked.
+    pub once: Option<CapabilityId>,
 }
 
 /// Which process and call a row is about.
@@ -168,16 +182,7 @@ impl Journal {
         pid: Pid,
         memo: Value,
     ) -> Result<(), SysError> {
-        self.write(move |tx| {
-            tx.execute(
-                "INSERT INTO payload (call, pid, memo) VALUES (?,?,?)
-                 ON CONFLICT (call) DO UPDATE SET memo = excluded.memo",
-                (call, pid.0, to_json(&memo)?),
-            )
-            .map(drop)
-            .map_err(failed)
-        })
-        .await
+        self.write(move |tx| remember(tx, call, pid, &memo)).await
     }
 
     /// Ends a call.
@@ -185,19 +190,29 @@ impl Journal {
         self.write(move |tx| outcome(tx, call, &at, &ended)).await
     }
 
-    /// Takes the step from decided to executing: the one-shot capability (if one is needed) is
-    /// spent and the changes are written down, all or nothing. False where the capability was
-    /// spent or revoked already: then nothing may be done.
+    /// Takes the step from decided to executing: the rights are checked for the last time, the
+    /// one-shot capability of a yes (if one is needed) is spent and the changes are written down,
+    /// all or nothing. False where the yes was used or taken back already, or is missing: then
+    /// nothing may be done.
     pub(crate) async fn executing(
         &self,
         call: CallId,
         at: At,
-        once: Option<u64>,
+        by: Authority,
         change: Option<(String, Plan)>,
         detail: String,
     ) -> Result<bool, SysError> {
         self.write(move |tx| {
-            if let Some(capability) = once {
+            let held = held(tx, at.pid)?;
+            let mut asks = false;
+            for need in &by.needs {
+                asks |= capability::decide(&held, need)?.stance == Stance::Ask;
+            }
+            let stands = |once| held.iter().any(|capability| capability.id == once);
+            if by.once.map_or(asks, |once| !stands(once)) {
+                return Ok(false);
+            }
+            if let Some(capability) = by.once {
                 let spent = tx
                     .execute(
                         "UPDATE capability SET uses_left = 0, status = 'spent'
@@ -244,8 +259,9 @@ impl Journal {
         .await
     }
 
-    /// Marks a call whose effect is not known.
-    pub(crate) async fn unknown(&self, call: CallId, at: At) -> Result<(), SysError> {
+    /// Marks a call whose effect is not known, with what it must remember of that. Its changes stay
+    /// among those that an undo looks at.
+    pub(crate) async fn unknown(&self, call: CallId, at: At, memo: Value) -> Result<(), SysError> {
         self.write(move |tx| {
             set_call(
                 tx,
@@ -253,6 +269,12 @@ impl Journal {
                 CallState::Unknown,
                 "it is not known whether this took effect",
             )?;
+            tx.execute(
+                "UPDATE change SET state = 'unknown' WHERE call = ?1 AND state = 'executing'",
+                [call],
+            )
+            .map_err(failed)?;
+            remember(tx, call, at.pid, &memo)?;
             append(
                 tx,
                 &at.row(
@@ -436,6 +458,16 @@ pub(super) fn set_call(
     .map_err(failed)
 }
 
+fn remember(tx: &Transaction<'_>, call: CallId, pid: Pid, memo: &Value) -> Result<(), SysError> {
+    tx.execute(
+        "INSERT INTO payload (call, pid, memo) VALUES (?,?,?)
+         ON CONFLICT (call) DO UPDATE SET memo = excluded.memo",
+        (call, pid.0, to_json(memo)?),
+    )
+    .map(drop)
+    .map_err(failed)
+}
+
 fn insert_change(
     tx: &Transaction<'_>,
     call: CallId,
@@ -456,6 +488,7 @@ fn outcome(tx: &Transaction<'_>, call: CallId, at: &At, ended: &Ended) -> Result
         state,
         result,
         detail,
+        record,
         tokens,
     } = ended;
     tx.execute(
@@ -469,10 +502,11 @@ fn outcome(tx: &Transaction<'_>, call: CallId, at: &At, ended: &Ended) -> Result
         (call, at.pid.0, to_json(result)?),
     )
     .map_err(failed)?;
-    let change = if *state == CallState::Done {
-        "applied"
-    } else {
-        "failed"
+    close_approvals(tx, call)?;
+    let change = match state {
+        CallState::Done => "applied",
+        CallState::Unknown => "unknown",
+        _ => "failed",
     };
     tx.execute(
         "UPDATE change SET state = ?2 WHERE call = ?1 AND state = 'executing'",
@@ -486,7 +520,7 @@ fn outcome(tx: &Transaction<'_>, call: CallId, at: &At, ended: &Ended) -> Result
         )
         .map_err(failed)?;
     }
-    append(tx, &at.row("outcome", format!("{}: {detail}", word(state))))
+    append(tx, &at.row("outcome", format!("{}: {record}", word(state))))
 }
 
 type CallColumns = (

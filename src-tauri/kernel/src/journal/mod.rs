@@ -20,7 +20,7 @@ use crate::error::{Code, SysError};
 use crate::process::{Pid, RunId};
 
 pub(crate) use approvals::Decision;
-pub(crate) use calls::{At, CallId, CallRow, CallState, ChangeRow, Ended};
+pub(crate) use calls::{At, Authority, CallId, CallRow, CallState, ChangeRow, Ended};
 pub(crate) use processes::NewProcess;
 pub use schema::SCHEMA_VERSION;
 

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::{Journal, Row, append, failed, from_json, from_word, to_json, word};
 use crate::capability::{Capability, CapabilityId, Grant, Status};
-use crate::error::SysError;
+use crate::error::{Code, SysError};
 use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
 use crate::sys::Turn;
 use crate::syscall::Exit;
@@ -36,7 +36,8 @@ impl Journal {
         self.write(move |tx| create(tx, &new)).await
     }
 
-    /// Ends a process: its waiting approvals and questions lapse, its payloads go.
+    /// Ends a process, once: its waiting approvals and questions lapse, its payloads and what it was
+    /// answered go. Gives the approvals that lapsed.
     pub(crate) async fn end_process(
         &self,
         process: ProcessInfo,
@@ -107,24 +108,7 @@ impl Journal {
 
     /// Active capabilities a process holds: those whose whole chain is active.
     pub(crate) async fn held(&self, pid: Pid) -> Result<Vec<Capability>, SysError> {
-        self.read(move |db| {
-            let mut found = db
-                .prepare_cached(&format!("{CAPABILITY} WHERE subject = ?1 ORDER BY id"))
-                .map_err(failed)?;
-            let rows: Vec<_> = found
-                .query_map([pid.0], capability_columns)
-                .and_then(Iterator::collect)
-                .map_err(failed)?;
-            let mut held = Vec::new();
-            for row in rows {
-                let capability = capability(row)?;
-                if chain_is_active(db, &capability)? {
-                    held.push(capability);
-                }
-            }
-            Ok(held)
-        })
-        .await
+        self.read(move |db| held(db, pid)).await
     }
 
     /// Takes a capability back, and with it all that were derived from it. False where there is
@@ -171,6 +155,24 @@ impl Journal {
         })
         .await
     }
+}
+
+pub(super) fn held(db: &Connection, pid: Pid) -> Result<Vec<Capability>, SysError> {
+    let mut found = db
+        .prepare_cached(&format!("{CAPABILITY} WHERE subject = ?1 ORDER BY id"))
+        .map_err(failed)?;
+    let rows: Vec<_> = found
+        .query_map([pid.0], capability_columns)
+        .and_then(Iterator::collect)
+        .map_err(failed)?;
+    let mut held = Vec::new();
+    for row in rows {
+        let capability = capability(row)?;
+        if chain_is_active(db, &capability)? {
+            held.push(capability);
+        }
+    }
+    Ok(held)
 }
 
 pub(super) fn issue(
@@ -228,6 +230,12 @@ fn create(tx: &Transaction<'_>, new: &NewProcess) -> Result<ProcessInfo, SysErro
             return Ok(process);
         }
     }
+    if let Some(parent) = &new.parent {
+        let parent = select(tx, "WHERE pid = ?1", Some(parent.pid.0))?.pop();
+        if parent.is_none_or(|parent| parent.state.is_final()) {
+            return Err(SysError::new(Code::Interrupted, "the parent has ended"));
+        }
+    }
     let workspace = new.workspace.to_string_lossy();
     tx.execute(
         "INSERT INTO process (parent, run, after_run, spawned_by, image, goal, workspace, state, created_ms)
@@ -276,22 +284,27 @@ fn create(tx: &Transaction<'_>, new: &NewProcess) -> Result<ProcessInfo, SysErro
     )?;
     select(tx, "WHERE pid = ?1", Some(pid.0))?
         .pop()
-        .ok_or_else(|| SysError::new(crate::Code::Internal, "a process just made is not there"))
+        .ok_or_else(|| SysError::new(Code::Internal, "a process just made is not there"))
 }
 
 fn end(tx: &Transaction<'_>, process: &ProcessInfo, exit: &Exit) -> Result<Vec<u64>, SysError> {
     let now = process.ended_ms.unwrap_or_default();
-    tx.execute(
-        "UPDATE process SET state = ?2, ended_ms = ?3, exit = ?4, tokens = ?5 WHERE pid = ?1",
-        (
-            process.pid.0,
-            word(&process.state),
-            now,
-            to_json(exit)?,
-            process.tokens,
-        ),
-    )
-    .map_err(failed)?;
+    let ended = tx
+        .execute(
+            "UPDATE process SET state = ?2, ended_ms = ?3, exit = ?4, tokens = ?5
+             WHERE pid = ?1 AND state NOT IN ('exited','failed','killed')",
+            (
+                process.pid.0,
+                word(&process.state),
+                now,
+                to_json(exit)?,
+                process.tokens,
+            ),
+        )
+        .map_err(failed)?;
+    if ended == 0 {
+        return Ok(Vec::new());
+    }
     let mut waiting = tx
         .prepare("SELECT id FROM approval WHERE pid = ?1 AND state IN ('pending','approved')")
         .map_err(failed)?;
@@ -303,6 +316,7 @@ fn end(tx: &Transaction<'_>, process: &ProcessInfo, exit: &Exit) -> Result<Vec<u
     for sql in [
         "UPDATE approval SET state = 'lapsed', view = NULL WHERE pid = ?1 AND state IN ('pending','approved')",
         "UPDATE question SET state = 'lapsed', view = NULL WHERE pid = ?1 AND state = 'pending'",
+        "UPDATE question SET answer = NULL WHERE pid = ?1",
         "UPDATE call SET state = 'failed', detail = 'ended with its process' WHERE pid = ?1 AND state IN ('intent','waiting')",
         "UPDATE capability SET status = 'spent' WHERE subject = ?1 AND status = 'active'",
         "DELETE FROM payload WHERE pid = ?1",

@@ -1,6 +1,7 @@
 //! Tables of `journal.db`, and what happens when an older or newer program opens it.
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use crate::error::{Code, SysError};
 
@@ -117,36 +118,58 @@ CREATE TRIGGER journal_is_append_only_delete BEFORE DELETE ON journal
   BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
 ";
 
-/// Sets the connection up, makes the tables where there are none, and refuses what is newer or
-/// damaged.
+/// Makes the tables where there are none, and refuses what is newer or damaged: that is left as it
+/// is, unopened pages of its log included.
 pub(super) fn prepare(db: &Connection) -> Result<(), SysError> {
-    db.pragma_update(None, "journal_mode", "WAL")
-        .map_err(super::failed)?;
-    db.pragma_update(None, "synchronous", "FULL")
-        .map_err(super::failed)?;
-    db.pragma_update(None, "foreign_keys", true)
-        .map_err(super::failed)?;
-    db.pragma_update(None, "secure_delete", true)
-        .map_err(super::failed)?;
     db.busy_timeout(std::time::Duration::from_secs(5))
         .map_err(super::failed)?;
     let version: i64 = db
         .pragma_query_value(None, "user_version", |r| r.get(0))
-        .map_err(super::failed)?;
-    match version {
-        0 => db
-            .execute_batch(&format!(
-                "BEGIN; {TABLES} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
-            ))
-            .map_err(super::failed),
-        SCHEMA_VERSION => check(db),
-        newer => Err(SysError::new(
+        .map_err(unreadable)?;
+    if version > SCHEMA_VERSION {
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+            .map_err(super::failed)?;
+        return Err(SysError::new(
             Code::Invalid,
             format!(
-                "the data directory is of version `{newer}`, this program knows `{SCHEMA_VERSION}`"
+                "the data directory is of version `{version}`, this program knows `{SCHEMA_VERSION}`"
             ),
         )
-        .hint("use the newer Steward that made it, or another data directory (XDG_DATA_HOME)")),
+        .hint("use the newer Steward that made it, or another data directory (XDG_DATA_HOME)"));
+    }
+    let empty: bool = db
+        .query_row("SELECT COUNT(*) = 0 FROM sqlite_schema", (), |r| r.get(0))
+        .map_err(unreadable)?;
+    match version {
+        0 if empty => {}
+        SCHEMA_VERSION => check(db)?,
+        other => return Err(damaged(&format!("its version is `{other}`"))),
+    }
+    for (pragma, value) in [
+        ("journal_mode", "WAL"),
+        ("synchronous", "FULL"),
+        ("foreign_keys", "ON"),
+        ("secure_delete", "ON"),
+    ] {
+        db.pragma_update(None, pragma, value)
+            .map_err(super::failed)?;
+    }
+    if version == SCHEMA_VERSION {
+        return Ok(());
+    }
+    db.execute_batch(&format!(
+        "BEGIN; {TABLES} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+    ))
+    .map_err(super::failed)
+}
+
+/// What SQLite says where it cannot make out the file at all.
+fn unreadable(error: rusqlite::Error) -> SysError {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
+            damaged(&error.to_string())
+        }
+        _ => super::failed(error),
     }
 }
 
@@ -157,9 +180,13 @@ fn check(db: &Connection) -> Result<(), SysError> {
     if found == "ok" {
         return Ok(());
     }
-    Err(SysError::new(
+    Err(damaged(&found))
+}
+
+fn damaged(how: &str) -> SysError {
+    SysError::new(
         Code::Unavailable,
-        format!("the journal is damaged: `{found}`"),
+        format!("the journal is damaged: `{how}`"),
     )
-    .hint("put a copy of journal.db back, or move it away to start anew; files are untouched"))
+    .hint("put a copy of journal.db back, or move it away to start anew; files are untouched")
 }

@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 
-use super::{Ctx, Outcome, Primitive, json, short};
-use crate::capability::{CapabilityId, Right, Stance, Verdict};
+use super::{Ctx, Outcome, Primitive, ended_as, json, short};
+use crate::capability::{CapabilityId, Need, Right, Stance, Verdict};
 use crate::error::{Code, SysError};
 use crate::escape::shown;
 use crate::human::{self, Approval, Preview, Risk};
-use crate::journal::{CallState, Decision, Ended};
+use crate::journal::{Authority, CallState, Decision, Ended};
 use crate::provider::{Change, Files, PathState, Plan};
 use crate::syscall::{Changed, FsDelete, FsMkdir, FsMove, FsWrite, Written};
 
@@ -142,8 +142,10 @@ impl Wanted {
     ) -> Result<(Plan, String), SysError> {
         let repeat = ctx.settle_unknown().await?;
         loop {
-            let verdict = ctx.strictest(self.rights).await?;
-            let plan = self.plan(ctx).await?;
+            let (verdict, plan) = match self.plan(ctx).await {
+                Err(error) if repeat => return Err(cannot_be_repeated(&error)),
+                planned => planned?,
+            };
             let digest = human::binding(ctx.info.pid, ctx.row.seq, ctx.name, &(&plan, repeat));
             let mut once = None;
             if verdict.stance == Stance::Ask || repeat {
@@ -160,8 +162,10 @@ impl Wanted {
         }
     }
 
-    async fn plan(&self, ctx: &Ctx) -> Result<Plan, SysError> {
+    async fn plan(&self, ctx: &Ctx) -> Result<(Verdict, Plan), SysError> {
+        ctx.strictest(self.rights).await?;
         let _slot = ctx.turn().await?;
+        let verdict = ctx.strictest(self.rights).await?;
         let change = self.change.clone();
         let plan = ctx
             .blocking(move |files, root| files.plan(&root, &change))
@@ -178,7 +182,7 @@ impl Wanted {
             )
             .hint("read it again and make the change on what is there now"));
         }
-        Ok(plan)
+        Ok((verdict, plan))
     }
 
     async fn approval(
@@ -249,14 +253,15 @@ impl Wanted {
         let (inner, live) = (Arc::clone(&ctx.inner), Arc::clone(&ctx.live));
         let (call, at, root) = (ctx.row.id, ctx.at(), ctx.info.workspace.clone());
         let (change, plan) = (self.change.clone(), plan.clone());
-        let detail = described(&plan, once, verdict);
+        let (detail, record) = (told(&plan), recorded(&plan, once, verdict));
+        let by = ctx.authority(self.rights, once);
         let acting = tokio::spawn(async move {
             let _acting = live.acting.lock().await;
             let _slot = slot;
             let change_row = Some((root.to_string_lossy().into_owned(), plan.clone()));
             let journal = &inner.journal;
             if !journal
-                .executing(call, at, once, change_row, detail.clone())
+                .executing(call, at, by, change_row, record.clone())
                 .await?
             {
                 return Err(SysError::new(
@@ -286,8 +291,9 @@ impl Wanted {
                 Err(error) => {
                     let (result, detail) = (Err(error.clone()), shown(&error.message));
                     let ended = Ended {
-                        state: CallState::Failed,
+                        state: ended_as(error.code),
                         result,
+                        record: detail.clone(),
                         detail,
                         tokens: 0,
                     };
@@ -300,6 +306,7 @@ impl Wanted {
                         state: CallState::Done,
                         result,
                         detail: detail.clone(),
+                        record,
                         tokens: 0,
                     };
                     journal.outcome(call, at, ended).await?;
@@ -333,22 +340,32 @@ impl Ctx {
         strictest.ok_or_else(|| SysError::new(Code::Internal, "a change names no right"))
     }
 
+    /// By what a change takes effect.
+    pub(super) fn authority(&self, rights: &[Right], once: Option<CapabilityId>) -> Authority {
+        let need = |right: &Right| Need {
+            resource: self.workspace(),
+            right: *right,
+        };
+        Authority {
+            needs: rights.iter().map(need).collect(),
+            once,
+        }
+    }
+
     /// Whether this call was executing when the program ended. Then only a person decides whether
     /// it is done (again).
     pub(super) async fn settle_unknown(&self) -> Result<bool, SysError> {
         match self.row.state {
             CallState::Executing => {
-                self.inner.journal.unknown(self.row.id, self.at()).await?;
-                let memo = Value::from(REPEAT);
+                let memo = self.memo_with(REPEAT, true.into());
                 self.inner
                     .journal
-                    .remember(self.row.id, self.info.pid, memo)
+                    .unknown(self.row.id, self.at(), memo)
                     .await?;
                 Ok(true)
             }
-            CallState::Unknown => Ok(true),
             // Waiting for the answer to a repeat looks like any wait; the memo tells.
-            _ => Ok(self.row.memo.as_ref().is_some_and(|memo| *memo == REPEAT)),
+            _ => Ok(self.memo(REPEAT).is_some()),
         }
     }
 }
@@ -394,7 +411,34 @@ fn refused(plan: &Plan, repeat: bool) -> SysError {
     .hint("leave it, or ask what they want instead")
 }
 
-fn described(plan: &Plan, once: Option<CapabilityId>, verdict: Verdict) -> String {
+/// The files do not stand so that the change could be made (again): most often because it was made.
+fn cannot_be_repeated(error: &SysError) -> SysError {
+    let message = format!(
+        "it is not known whether this was done before the program ended, and now {}",
+        error.message
+    );
+    SysError::new(Code::Unknown, message).hint("look at the files; nothing was done again")
+}
+
+/// What was done, for the person: the path stands in the step's title.
+fn told(plan: &Plan) -> String {
+    if plan.target.is_some() {
+        return "moved".to_owned();
+    }
+    match (&plan.before, &plan.after) {
+        (PathState::Absent, PathState::File { bytes, .. }) => format!("new, {bytes} bytes"),
+        (PathState::File { bytes: before, .. }, PathState::File { bytes: after, .. }) => {
+            format!("{before} → {after} bytes")
+        }
+        (PathState::File { bytes, .. }, PathState::Absent) => {
+            format!("{bytes} bytes, kept for undo")
+        }
+        (PathState::Absent, PathState::Folder { .. }) => "made".to_owned(),
+        _ => "done".to_owned(),
+    }
+}
+
+fn recorded(plan: &Plan, once: Option<CapabilityId>, verdict: Verdict) -> String {
     let state = |state: &PathState| match state {
         PathState::Absent => "nothing".to_owned(),
         PathState::File { sha256, bytes, .. } => {

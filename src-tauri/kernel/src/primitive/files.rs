@@ -1,6 +1,6 @@
 //! `fs.read`, `fs.list`, `fs.stat`: looking at a workspace.
 
-use super::{Ctx, Outcome, Primitive, short};
+use super::{Ctx, Outcome, Primitive, by, short};
 use crate::capability::Right;
 use crate::error::{Code, SysError};
 use crate::escape::shown;
@@ -35,10 +35,8 @@ impl Primitive for FsRead {
         } else {
             String::new()
         };
-        let detail = format!(
-            "{} bytes{part}{digest}, by capability {}",
-            file.total, verdict.by
-        );
+        let detail = format!("{} bytes{part}", file.total);
+        let record = format!("{digest}{}", by(verdict));
         let sha256 = file.sha256.map(|s| s.0);
         Ok(Outcome::new(
             FileText {
@@ -48,7 +46,8 @@ impl Primitive for FsRead {
                 sha256,
             },
             detail,
-        ))
+        )
+        .record(record))
     }
 }
 
@@ -71,12 +70,11 @@ impl Primitive for FsList {
             0 => String::new(),
             n => format!(", {n} left out"),
         };
-        let detail = format!(
-            "{} entries{more}, by capability {}",
-            listing.entries.len(),
-            verdict.by
-        );
-        Ok(Outcome::new(listing, detail))
+        let count = match listing.entries.len() {
+            1 => "1 entry".to_owned(),
+            n => format!("{n} entries"),
+        };
+        Ok(Outcome::new(listing, format!("{count}{more}")).record(by(verdict)))
     }
 }
 
@@ -96,10 +94,7 @@ impl Primitive for FsStat {
             FileKind::File => format!("file, {} bytes", stat.bytes),
             FileKind::Folder => "folder".to_owned(),
         };
-        Ok(Outcome::new(
-            stat,
-            format!("{what}, by capability {}", verdict.by),
-        ))
+        Ok(Outcome::new(stat, what).record(by(verdict)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Ctx, Outcome, Primitive};
+use super::{Ctx, Outcome, Primitive, by};
 use crate::capability::{Resource, Right};
 use crate::error::{Code, SysError};
 use crate::event::KernelEvent;
@@ -50,12 +50,13 @@ impl Primitive for LlmChat {
         }
         let tokens = u64::from(reply.prompt_tokens) + u64::from(reply.tokens);
         let detail = format!(
-            "{} tokens in ({} from the cache), {} out, by capability {}",
-            reply.prompt_tokens, reply.cached_tokens, reply.tokens, verdict.by
+            "{} tokens read, {} written",
+            reply.prompt_tokens, reply.tokens
         );
+        let record = format!(", {} from the cache{}", reply.cached_tokens, by(verdict));
         Ok(Outcome {
             tokens,
-            ..Outcome::new(reply, detail)
+            ..Outcome::new(reply, detail).record(record)
         })
     }
 }
@@ -82,10 +83,7 @@ impl Primitive for LlmScore {
         let scores = core
             .score(self.messages, self.prefix, self.choices, cancel)
             .await?;
-        Ok(Outcome::new(
-            scores,
-            format!("{count} choices weighed, by capability {}", verdict.by),
-        ))
+        Ok(Outcome::new(scores, format!("{count} choices weighed")).record(by(verdict)))
     }
 }
 

@@ -43,15 +43,23 @@ pub trait Primitive: Syscall {
 /// How a primitive ended well.
 pub struct Outcome<T> {
     output: T,
+    /// For the person, in a few words.
     detail: String,
+    /// What the journal is told beyond that: by which right, what digest.
+    record: String,
     tokens: u64,
 }
 
 impl<T> Outcome<T> {
+    fn record(self, record: String) -> Self {
+        Self { record, ..self }
+    }
+
     fn new(output: T, detail: impl Into<String>) -> Self {
         Self {
             output,
             detail: detail.into(),
+            record: String::new(),
             tokens: 0,
         }
     }
@@ -132,7 +140,19 @@ impl Ctx {
 
     /// The result this call had before the kernel was started again.
     pub(crate) fn past_result<S: Primitive>(&self) -> Option<Result<S::Output, SysError>> {
-        let result = self.row.result.clone()?;
+        let ended = matches!(
+            self.row.state,
+            CallState::Done | CallState::Denied | CallState::Failed
+        );
+        let Some(result) = self.row.result.clone() else {
+            // What has ended is never done again, whatever became of its result.
+            return ended.then(|| {
+                Err(SysError::new(
+                    Code::Internal,
+                    format!("the result of call {} is not kept", self.row.seq),
+                ))
+            });
+        };
         Some(result.and_then(|value| {
             serde_json::from_value(value).map_err(|e| {
                 SysError::new(Code::Internal, format!("a kept result does not fit: {e}"))
@@ -144,12 +164,17 @@ impl Ctx {
         self.enter_state(ProcessState::WaitingTool);
         self.tell_step(StepState::Running, "");
         let done = call.perform(self).await;
-        let (state, detail) = match &done {
-            Ok(done) => (CallState::Done, done.detail.clone()),
-            Err(error) if matches!(error.code, Code::Denied | Code::Refused | Code::Confined) => {
-                (CallState::Denied, shown(&error.message))
-            }
-            Err(error) => (CallState::Failed, shown(&error.message)),
+        let (state, detail, record) = match &done {
+            Ok(done) => (
+                CallState::Done,
+                done.detail.clone(),
+                format!("{}{}", done.detail, done.record),
+            ),
+            Err(error) => (
+                ended_as(error.code),
+                shown(&error.message),
+                shown(&error.message),
+            ),
         };
         if !self.recorded.load(Ordering::Acquire) {
             let (result, tokens) = match &done {
@@ -160,6 +185,7 @@ impl Ctx {
                 state,
                 result,
                 detail: detail.clone(),
+                record,
                 tokens,
             };
             self.inner
@@ -193,6 +219,21 @@ impl Ctx {
     async fn check(&self, resource: Resource, right: Right) -> Result<Verdict, SysError> {
         let held = self.inner.journal.held(self.info.pid).await?;
         capability::decide(&held, &Need { resource, right })
+    }
+
+    /// What this call was told to remember under a name before the kernel was started again.
+    fn memo(&self, name: &str) -> Option<&Value> {
+        self.row.memo.as_ref()?.get(name)
+    }
+
+    /// What this call remembers, with one thing more.
+    fn memo_with(&self, name: &str, value: Value) -> Value {
+        let mut memo = self.row.memo.clone().unwrap_or(Value::Null);
+        if !memo.is_object() {
+            memo = serde_json::json!({});
+        }
+        memo[name] = value;
+        memo
     }
 
     fn workspace(&self) -> Resource {
@@ -244,6 +285,15 @@ impl Ctx {
     }
 }
 
+/// How a call ends by an error.
+fn ended_as(code: Code) -> CallState {
+    match code {
+        Code::Denied | Code::Refused | Code::Confined => CallState::Denied,
+        Code::Unknown => CallState::Unknown,
+        _ => CallState::Failed,
+    }
+}
+
 pub(crate) fn step_state(state: CallState) -> StepState {
     match state {
         CallState::Intent | CallState::Executing => StepState::Running,
@@ -257,6 +307,11 @@ pub(crate) fn step_state(state: CallState) -> StepState {
 
 fn json<T: serde::Serialize>(value: &T) -> Result<Value, SysError> {
     serde_json::to_value(value).map_err(|e| SysError::new(Code::Internal, e.to_string()))
+}
+
+/// By which capability, for the journal.
+fn by(verdict: Verdict) -> String {
+    format!(", by capability {}", verdict.by)
 }
 
 /// The first eight digits of a digest: enough to tell versions apart in a list.

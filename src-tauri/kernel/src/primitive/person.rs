@@ -1,8 +1,6 @@
 //! `human.ask`, `human.tell`, `human.approve`, and the wait for a yes that every irreversible call
 //! shares.
 
-use std::sync::atomic::Ordering;
-
 use super::{Ctx, Outcome, Primitive};
 use crate::capability::{CapabilityId, Resource, Right};
 use crate::error::{Code, SysError};
@@ -13,8 +11,6 @@ use crate::journal::Decision;
 use crate::process::ProcessState;
 use crate::syscall::{HumanApprove, HumanAsk, HumanTell};
 
-/// Approvals and questions that one process may file.
-const ASKED_MOST: u32 = 64;
 /// Bytes of a message or question at most.
 const TEXT_MOST: usize = 64 * 1024;
 const CHOICES_MOST: usize = 16;
@@ -121,13 +117,12 @@ impl Ctx {
                 }
             }
             None => {
-                self.count_asked()?;
-                let detail = format!(
-                    "{:?} {}, digest {}",
-                    asked.kind,
-                    asked.path,
-                    super::short(&asked.digest)
-                );
+                let digest = super::short(&asked.digest);
+                let detail = match asked.kind {
+                    // What a process asks in its own words is content.
+                    EffectKind::Other => format!("in its own words, digest {digest}"),
+                    kind => format!("{kind:?} {}, digest {digest}", asked.path),
+                };
                 journal
                     .file(self.row.id, self.at(), ask, asked, detail)
                     .await?
@@ -155,7 +150,6 @@ impl Ctx {
         if let Some(answer) = journal.answer(self.row.id).await? {
             return Ok(answer);
         }
-        self.count_asked()?;
         let question = Question {
             id: 0,
             pid: self.info.pid,
@@ -178,17 +172,6 @@ impl Ctx {
     fn wait_for_person(&self) {
         self.enter_state(ProcessState::WaitingHuman);
         self.tell_step(StepState::Waiting, "waiting for your answer");
-    }
-
-    fn count_asked(&self) -> Result<(), SysError> {
-        if self.live.asked.fetch_add(1, Ordering::Relaxed) < ASKED_MOST {
-            return Ok(());
-        }
-        Err(SysError::new(
-            Code::Limit,
-            format!("a process asks the person at most `{ASKED_MOST}` times"),
-        )
-        .hint("end with what was done, and tell what is left"))
     }
 }
 

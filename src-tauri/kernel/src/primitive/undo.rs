@@ -22,6 +22,8 @@ use crate::process::RunId;
 use crate::provider::{Change, Digest, Files, PathState, Plan};
 use crate::syscall::{FsUndo, Undone};
 
+/// Memo of an undo without a named run: the run it found.
+const RUN: &str = "run";
 /// Changes of one run that are undone at once at most.
 const CHANGES_MOST: usize = 10_000;
 const RIGHTS: &[Right] = &[Right::Write, Right::Delete];
@@ -34,10 +36,17 @@ impl Primitive for FsUndo {
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Undone>, SysError> {
         let repeat = ctx.settle_unknown().await?;
+        // Before anything is looked up: without the right, nobody learns which runs there are.
+        ctx.strictest(RIGHTS).await?;
         let run = ctx.run_to_undo(self.run).await?;
         loop {
             let verdict = ctx.strictest(RIGHTS).await?;
-            let steps = ctx.steps_back(run).await?;
+            let steps = match ctx.steps_back(run).await {
+                Err(error) if repeat && error.code == Code::NotFound => {
+                    return Ok(all_was_put_back(run));
+                }
+                steps => steps?,
+            };
             let digest =
                 human::binding(ctx.info.pid, ctx.row.seq, ctx.name, &(run, &steps, repeat));
             let mut once = None;
@@ -59,6 +68,19 @@ impl Primitive for FsUndo {
             }
         }
     }
+}
+
+/// An undo that had done all by the time the program ended.
+fn all_was_put_back(run: RunId) -> Outcome<Undone> {
+    let undone = Undone {
+        run,
+        restored: Vec::new(),
+        kept: Vec::new(),
+    };
+    Outcome::new(
+        undone,
+        format!("run {run}: all was put back before the program ended"),
+    )
 }
 
 /// One step back: the inverse of one change.
@@ -157,11 +179,10 @@ impl Ahead<'_> {
         }
         let mut lies = path.to_owned();
         for (to, from) in self.moved.iter().rev() {
-            if let Some(below) = lies
-                .strip_prefix(to.as_str())
-                .filter(|rest| rest.starts_with('/'))
-            {
-                lies = format!("{from}{below}");
+            if let Some(rest) = below(&lies, to) {
+                lies = format!("{from}{rest}");
+            } else if below(&lies, from).is_some() {
+                return Ok(PathState::Absent);
             }
         }
         self.files.state(self.root, &lies)
@@ -169,12 +190,24 @@ impl Ahead<'_> {
 
     fn take(&mut self, back: &Back, expect: &PathState) {
         if let Back::Move { from, to } = back {
+            // What was planned beneath it moves along.
+            let moved = self.states.drain().map(|(path, state)| {
+                let path = below(&path, from).map_or(path.clone(), |rest| format!("{to}{rest}"));
+                (path, state)
+            });
+            self.states = moved.collect();
             self.states.insert(from.clone(), PathState::Absent);
             self.moved.push((to.clone(), from.clone()));
         }
         self.states
             .insert(back.path().to_owned(), back.after(expect));
     }
+}
+
+/// What follows `folder` in a path that lies beneath it, from the `/` on.
+fn below<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
+    path.strip_prefix(folder)
+        .filter(|rest| rest.starts_with('/'))
 }
 
 fn plan_back(files: &dyn Files, root: &Path, changes: &[ChangeRow]) -> Result<Vec<Step>, SysError> {
@@ -190,7 +223,10 @@ fn plan_back(files: &dyn Files, root: &Path, changes: &[ChangeRow]) -> Result<Ve
             let now = ahead.state(&expect.0)?;
             let done = back.after(&now);
             let target = ahead.state(back.path())?;
-            let kept = if same(&now, &expect.1) {
+            let in_the_way = matches!(back, Back::Move { .. }) && target != PathState::Absent;
+            let kept = if same(&now, &expect.1) && in_the_way {
+                Some("something else is in its old place now".to_owned())
+            } else if same(&now, &expect.1) {
                 None
             } else if same(&target, &done) {
                 // It stands as before already: an undo that was interrupted, or the person's own.
@@ -264,12 +300,7 @@ impl Ctx {
         let workspace = self.info.workspace.to_string_lossy().into_owned();
         let found = match named {
             Some(run) => Some(run),
-            None => {
-                self.inner
-                    .journal
-                    .last_changed_run(workspace.clone(), self.info.run)
-                    .await?
-            }
+            None => self.last_changed_run(workspace).await?,
         };
         let Some(run) = found else {
             return Err(
@@ -295,6 +326,21 @@ impl Ctx {
             .hint("undo it from that workspace"));
         }
         Ok(run)
+    }
+
+    /// The latest run that changed files here. The same one after a restart, whatever has happened
+    /// since.
+    async fn last_changed_run(&self, workspace: String) -> Result<Option<RunId>, SysError> {
+        if let Some(run) = self.memo(RUN).and_then(serde_json::Value::as_u64) {
+            return Ok(Some(run));
+        }
+        let journal = &self.inner.journal;
+        let found = journal.last_changed_run(workspace, self.info.run).await?;
+        if let Some(run) = found {
+            let memo = self.memo_with(RUN, run.into());
+            journal.remember(self.row.id, self.info.pid, memo).await?;
+        }
+        Ok(found)
     }
 
     async fn steps_back(&self, run: RunId) -> Result<Vec<Step>, SysError> {
@@ -337,13 +383,14 @@ impl Ctx {
             Some(capability) => format!("by your yes (capability {capability})"),
             None => format!("by capability {}", verdict.by),
         };
+        let authority = self.authority(RIGHTS, once);
         let acting = tokio::spawn(async move {
             let _acting = live.acting.lock().await;
             let _slot = slot;
             let detail = format!("undo of run {run}, {} steps, {by}", steps.len());
             if !inner
                 .journal
-                .executing(call, at, once, None, detail)
+                .executing(call, at, authority, None, detail)
                 .await?
             {
                 return Err(SysError::new(
@@ -365,6 +412,7 @@ impl Ctx {
                 state: CallState::Done,
                 result,
                 detail: described(&undone),
+                record: described(&undone),
                 tokens: 0,
             };
             inner.journal.outcome(call, at, ended).await?;
@@ -414,7 +462,11 @@ async fn take(
             return Ok(());
         }
     };
-    if !same(&plan.before, &step.expect.1) {
+    let taken = plan
+        .target
+        .as_ref()
+        .is_some_and(|target| target.before != PathState::Absent);
+    if taken || !same(&plan.before, &step.expect.1) {
         undone
             .kept
             .push(format!("{}: it was changed since", shown(path)));
