@@ -38,6 +38,7 @@ def test_stages(with_packages: bool = True) -> list[Stage]:
         Stage("model", "the default model, fetched once and checked", lambda job: build.default_model(job, False), ("build",)),
         Stage("rust", "unit, property and crash tests of every room", rust_tests, ("build", "model"), limit_s=40 * 60),
         Stage("types", "the web UI's types are those of the host", types_match, ("rust",)),
+        Stage("terminal", "the terminal program, with good and bad input", terminal, ("build", "model")),
         Stage("tasks", "requests a person would type, on the real model", tasks, ("build", "model"), limit_s=40 * 60),
         Stage("e2e", "the desktop program from the hotkey to the file", end_to_end, ("build", "model")),
     ]
@@ -131,6 +132,11 @@ def write_types(job: Job) -> None:
     for old in folder.glob("*.ts"):
         old.unlink()
     job.run("cargo", "test", "--locked", "--workspace", "--lib", "export_bindings", env=type_export(folder))
+
+
+def terminal(job: Job) -> None:
+    env = {"STEWARD_BIN": str(job.checkout.binary("steward", release=False)), "STEWARD_MODELS": str(job.checkout.models)}
+    job.run(PYTHON, "-m", "unittest", "discover", "--start-directory", "tests/cli", "--top-level-directory", "tests/cli", env=env)
 
 
 def tasks(job: Job) -> str:
