@@ -63,11 +63,17 @@ def read(stamp: Path) -> str:
     return stamp.read_text() if stamp.is_file() else ""
 
 
+def fetch_crates(job: Job) -> None:
+    """Fetches the Rust sources that are not here yet, so that a failure of the network is told as one."""
+    job.run("cargo", "fetch", "--locked", hint=NETWORK_HINT)
+
+
 def cargo_build(job: Job, packages: tuple[str, ...], release: bool) -> None:
     """Builds programs."""
+    fetch_crates(job)
     chosen = [argument for package in packages for argument in ("--package", package)]
     profile = ["--release"] if release else []
-    job.run("cargo", "build", "--locked", *profile, *chosen, hint=NETWORK_HINT)
+    job.run("cargo", "build", "--locked", *profile, *chosen)
 
 
 def nextest_is_there(checkout: Checkout) -> bool:

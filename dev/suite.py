@@ -92,12 +92,13 @@ def ui_script(name: str):
 
 
 def clippy(job: Job) -> None:
+    build.fetch_crates(job)
     job.run("cargo", "clippy", "--locked", "--workspace", "--all-targets", "--", "--deny", "warnings")
 
 
 def build_dev(job: Job) -> None:
     # Programs and tests in one call: one set of features, so that no dependency is built twice.
-    job.run("cargo", "build", "--locked", "--workspace", "--bins", "--tests", "--examples", hint=build.NETWORK_HINT)
+    job.run("cargo", "build", "--locked", "--workspace", "--bins", "--tests", "--examples")
 
 
 def rust_tests(job: Job) -> None:
