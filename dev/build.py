@@ -65,7 +65,7 @@ def read(stamp: Path) -> str:
 
 def fetch_crates(job: Job) -> None:
     """Fetches the Rust sources that are not here yet, so that a failure of the network is told as one."""
-    job.run("cargo", "fetch", "--locked", hint=NETWORK_HINT)
+    job.run("cargo", "fetch", "--locked", "--target", "host-tuple", hint=NETWORK_HINT)
 
 
 def cargo_build(job: Job, packages: tuple[str, ...], release: bool) -> None:
