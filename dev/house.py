@@ -17,12 +17,13 @@ EMPTY_NAMES = {"util", "utils", "helper", "helpers", "common", "misc"}
 WEIGHTS = {".gguf", ".safetensors", ".onnx"}
 BRIDGE = "ui/src/lib/bridge.ts"
 PREFIX = "steward-"
-ROOT_PACKAGE = "shell"
+# The root package's sources are in the shell.
+ROOT_PLACE = "src-tauri/shell"
 
 IGNORED_TEST = re.compile(r"#\[\s*ignore\b")
 SKIPPED_TEST = re.compile(r"\b(?:it|test|describe)\.(?:skip|todo|only)\b|@(?:unittest\.)?skip\(")
 TAURI_IMPORT = re.compile(r"""(?:from|import)\s*\(?\s*['"]@tauri-apps/""")
-ROOM_ROW = re.compile(r"^\|\s*`src-tauri/(\w+)/`\s*\|.*\|([^|]*)\|\s*$")
+ROOM_ROW = re.compile(r"^\|\s*`([\w/-]+)/`\s*\|.*\|([^|]*)\|\s*$")
 
 
 def check(job: Job) -> str:
@@ -31,7 +32,7 @@ def check(job: Job) -> str:
     packages = workspace(job.checkout)
     offences = [
         *tree_offences(job.checkout.root, files),
-        *import_offences(packages, allowed_imports(job.checkout.root / "ARCHITECTURE.md")),
+        *import_offences(job.checkout.root, packages, allowed_imports(job.checkout.root / "ARCHITECTURE.md")),
         *terminal_offences(job.checkout),
     ]
     for offence in offences:
@@ -81,7 +82,7 @@ def source_offences(name: str, text: str) -> Iterator[str]:
 
 
 def allowed_imports(architecture: Path) -> dict[str, set[str]]:
-    """The rooms and what each may import, from the table in ARCHITECTURE.md."""
+    """Each place and the rooms it may import, from the tables in ARCHITECTURE.md."""
     table = {}
     for line in architecture.read_text(encoding="utf-8").splitlines():
         if row := ROOM_ROW.match(line):
@@ -91,21 +92,17 @@ def allowed_imports(architecture: Path) -> dict[str, set[str]]:
     return table
 
 
-def import_offences(packages: Iterable[Mapping], allowed: Mapping[str, set[str]]) -> Iterator[str]:
-    """Rooms that import what the table does not allow them, tests included."""
+def import_offences(root: Path, packages: Iterable[Mapping], allowed: Mapping[str, set[str]]) -> Iterator[str]:
+    """Packages that import a room which the table does not allow them, tests included."""
     for package in packages:
-        room = room_of(package["name"])
-        if room not in allowed:
-            yield f"{package['name']}: no such room in ARCHITECTURE.md's table"
+        place = Path(package["manifest_path"]).parent.relative_to(root).as_posix()
+        place = ROOT_PLACE if place == "." else place
+        if place not in allowed:
+            yield f"{place}: not in ARCHITECTURE.md's table"
             continue
-        ours = {room_of(d["name"]) for d in package["dependencies"] if d["name"].startswith(PREFIX)}
-        for other in sorted(ours - allowed[room] - {room}):
-            yield f"{package['name']}: imports `{other}`, which ARCHITECTURE.md does not allow"
-
-
-def room_of(package: str) -> str:
-    """A package's room: its name without the prefix; the desktop's is the shell."""
-    return ROOT_PACKAGE if package == "steward-desktop" else package.removeprefix(PREFIX)
+        ours = {d["name"].removeprefix(PREFIX) for d in package["dependencies"] if d["name"].startswith(PREFIX)}
+        for room in sorted(ours - allowed[place]):
+            yield f"{place}: imports `{room}`, which ARCHITECTURE.md does not allow"
 
 
 def terminal_offences(checkout: Checkout) -> Iterator[str]:
