@@ -1,6 +1,6 @@
 //! Measures prefill and decode with the default model's real weights, sampling included.
 //!
-//! `cargo run --release -p steward-engine --example bench -- [--json] [--runs N] [MODEL]`
+//! `cargo run --release -p steward-engine --example bench -- [--json] [--runs N] [--threads N] [MODEL]`
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -13,20 +13,15 @@ const FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
 fn main() {
     let mut json = false;
-    let mut runs = 7;
+    let mut runs = 7u32;
     let mut model = None;
-    let mut threads = None;
+    let mut threads: Option<usize> = None;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--json" => json = true,
-            "--runs" => {
-                runs = arguments
-                    .next()
-                    .and_then(|n| n.parse().ok())
-                    .expect("--runs N")
-            }
-            "--threads" => threads = arguments.next().and_then(|n| n.parse().ok()),
+            "--runs" => runs = number(arguments.next(), "--runs"),
+            "--threads" => threads = Some(number(arguments.next(), "--threads")),
             path => model = Some(PathBuf::from(path)),
         }
     }
@@ -68,6 +63,11 @@ fn main() {
         (out.ids.len() - 1) as f64 / out.decode_seconds
     });
     report("engine/decode-128", "tok/s", decode);
+}
+
+fn number<T: std::str::FromStr>(argument: Option<String>, flag: &str) -> T {
+    let number = argument.and_then(|argument| argument.parse().ok());
+    number.unwrap_or_else(|| panic!("{flag} wants a number"))
 }
 
 /// Tokens of ordinary words, with another one first in each run so that no prefix is reused.

@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::error::EngineError;
+use crate::error::{EngineError, guard};
 use crate::generate::{Grammars, PrefixCache, Prompt};
 use crate::gguf::{Gguf, GgufError};
 use crate::info::ModelInfo;
@@ -193,7 +193,7 @@ impl Engine {
         if let Some(grammars) = self.grammars.get() {
             return Ok(grammars);
         }
-        let made = Grammars::new(Arc::clone(&self.tokenizer))?;
+        let made = guard(|| Grammars::new(Arc::clone(&self.tokenizer)))?;
         Ok(self.grammars.get_or_init(|| made))
     }
 }

@@ -1,3 +1,4 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use crate::gguf::GgufError;
@@ -51,4 +52,36 @@ pub enum EngineError {
     /// A defect of the engine itself.
     #[error("the engine failed inside: {0}; please report this")]
     Internal(String),
+}
+
+/// Runs `work`; a panic in it becomes an error, and what it worked on is not used again.
+pub(crate) fn guard<T>(work: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(EngineError::Internal(
+            said.unwrap_or("a panic without a message").to_owned(),
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_error_that_says_it() {
+        assert_eq!(guard(|| Ok(1)).unwrap(), 1);
+        let number = 7;
+        for error in [
+            guard::<()>(|| panic!("plain")).unwrap_err(),
+            guard::<()>(|| panic!("plain {number}")).unwrap_err(),
+        ] {
+            assert!(error.to_string().contains("inside: plain"), "{error}");
+        }
+    }
 }

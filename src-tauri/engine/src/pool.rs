@@ -25,14 +25,16 @@ const CLAIMS: usize = 4;
 const STALL: Duration = Duration::from_micros(300);
 
 /// How long the calling thread works alone after a stall: without a core of their own the workers
-/// cost more time than they save.
+/// cost more time than they save. Doubled with each stall that follows at once.
 const ALONE: Duration = Duration::from_millis(20);
+const ALONE_LONGEST: Duration = Duration::from_millis(640);
 
 /// Threads that run one phase at a time; the calling thread is one of them.
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    alone_until: Option<Instant>,
+    /// The end of the last time alone, and its length.
+    alone: Option<(Instant, Duration)>,
 }
 
 type Job = *const (dyn Fn(usize) + Sync);
@@ -73,7 +75,7 @@ impl Pool {
         let mut pool = Self {
             shared,
             workers: Vec::new(),
-            alone_until: None,
+            alone: None,
         };
         for index in 1..threads {
             let shared = Arc::clone(&pool.shared);
@@ -95,7 +97,7 @@ impl Pool {
     /// Goes on with the panic of a task, once no other runs.
     pub(crate) fn run(&mut self, chunks: usize, task: impl Fn(usize) + Sync) {
         let begun = Instant::now();
-        if self.workers.is_empty() || chunks < 2 || self.alone_until.is_some_and(|t| begun < t) {
+        if self.workers.is_empty() || chunks < 2 || self.alone.is_some_and(|(end, _)| begun < end) {
             (0..chunks).for_each(task);
             return;
         }
@@ -130,7 +132,9 @@ impl Pool {
         let panic = lock(&shared.panic).take();
         let now = Instant::now();
         if now - begun > 2 * own + STALL {
-            self.alone_until = Some(now + ALONE);
+            let again = self.alone.filter(|(end, length)| now < *end + *length);
+            let length = again.map_or(ALONE, |(_, length)| (2 * length).min(ALONE_LONGEST));
+            self.alone = Some((now + length, length));
         }
         if let Some(panic) = panic {
             resume_unwind(panic);

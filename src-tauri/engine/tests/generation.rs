@@ -1,6 +1,11 @@
 //! The engine's face, with the default model.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods
+)]
 
 mod model;
 
@@ -47,6 +52,32 @@ fn info_is_the_files() {
     assert_eq!(info.parameters, 134_515_008);
     assert_eq!(info.bytes, 98_362_432);
     assert!(info.chat);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn loading_is_quick_and_leaves_memory_to_others() {
+    let begun = Instant::now();
+    let engine = engine();
+    assert!(
+        begun.elapsed() < Duration::from_secs(2),
+        "loading took {:?}",
+        begun.elapsed()
+    );
+    let mut request = GenerateRequest::new(Prompt::Tokens(tokens(2000, 30)), 20);
+    request.constraint = Some(Constraint::JsonSchema(json!({ "type": "object" })));
+    engine
+        .generate(&request, &Cancel::new(), &mut |_| ())
+        .unwrap();
+    // The most this process ever held; with nextest each test has its own.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
+    let kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    println!("{} MiB at most", kib / 1024);
+    assert!(kib / 1024 < 600, "{peak}");
 }
 
 #[test]

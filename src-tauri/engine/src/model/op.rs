@@ -13,7 +13,7 @@ use super::Config;
 use super::forward::{Runtime, Step};
 use super::weights::{Layout, Weights};
 use crate::cancel::Cancel;
-use crate::error::EngineError;
+use crate::error::{EngineError, guard};
 use crate::gguf::{Gguf, GgufError};
 use crate::kv::KvCache;
 use crate::pool::Pool;
@@ -170,12 +170,14 @@ impl Model {
             cancel,
             cancelled: false,
         };
-        let logits = Dispatch::llama_step(
-            ids.into_dispatch(),
-            self.weights.clone().into_dispatch(),
-            self.norms.clone().into_dispatch(),
-            &mut step,
-        );
+        let logits = guard(|| {
+            Ok(Dispatch::llama_step(
+                ids.into_dispatch(),
+                self.weights.clone().into_dispatch(),
+                self.norms.clone().into_dispatch(),
+                &mut step,
+            ))
+        })?;
         if step.cancelled {
             return Err(EngineError::Cancelled);
         }

@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn stop_strings_end_the_text() {
-        let rows: &[(&[&str], &[&[u8]], &[&str], bool)] = &[
+        type Row<'a> = (&'a [&'a str], &'a [&'a [u8]], &'a [&'a str], bool);
+        let rows: &[Row<'_>] = &[
             (&["END"], &[b"a E", b"N", b"D b"], &["a ", "", "", ""], true),
             (
                 &["END"],
