@@ -18,7 +18,7 @@ use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
 use crate::program::Program;
 use crate::provider::{Clock, Files, LlmCore};
 use crate::scheduler::{Fifo, Scheduler};
-use crate::syscall::Exit;
+use crate::syscall::{Exit, Module};
 
 /// Turns of the conversation before a run that its process sees.
 const TURNS: usize = 6;
@@ -366,6 +366,11 @@ impl Kernel {
         self.inner.journal.undoable_runs().await
     }
 
+    /// How many calls wait in a module's queue, and how many run.
+    pub fn load(&self, module: Module) -> (usize, usize) {
+        self.inner.scheduler.load(module)
+    }
+
     /// Active capabilities of a process.
     ///
     /// # Errors
@@ -444,13 +449,15 @@ impl Inner {
                 SysError::new(Code::Internal, format!("the file provider stopped: {e}"))
             })??;
         let meant = Resource::Workspace { root: workspace };
-        let grants = grants.into_iter().map(|grant| match grant.resource == meant {
-            true => Grant {
-                resource: Resource::Workspace { root: root.clone() },
-                ..grant
-            },
-            false => grant,
-        });
+        let grants = grants
+            .into_iter()
+            .map(|grant| match grant.resource == meant {
+                true => Grant {
+                    resource: Resource::Workspace { root: root.clone() },
+                    ..grant
+                },
+                false => grant,
+            });
         let grants = grants.collect();
         Ok((root, grants))
     }

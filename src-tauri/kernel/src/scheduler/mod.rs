@@ -5,6 +5,8 @@
 //! back first.
 
 mod policy;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
