@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::builder::RangedU64ValueParser;
+use clap::{Parser, Subcommand, ValueEnum, value_parser};
 
 /// Steward: agents that do what you say, and nothing irreversible before your yes.
 #[derive(Debug, Parser)]
-#[command(name = "steward", version, about, after_help = EXAMPLES)]
+#[command(name = "steward", version, after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Print one JSON object a line, for scripts.
     #[arg(long, global = true)]
@@ -50,6 +51,7 @@ pub(crate) enum Verb {
     /// Put back the files that a run changed.
     Undo {
         /// The run's number, as `steward ps` shows it.
+        #[arg(value_parser = number())]
         run: u64,
         /// How the approval is answered.
         #[arg(long, value_enum, default_value_t = Approve::Ask)]
@@ -64,6 +66,7 @@ pub(crate) enum Verb {
     /// List approvals and questions that wait, or answer one.
     Approvals {
         /// The approval's number.
+        #[arg(value_parser = number())]
         id: Option<u64>,
         /// The answer.
         #[arg(value_enum, requires = "id")]
@@ -72,6 +75,7 @@ pub(crate) enum Verb {
     /// Answer a question that an agent asks.
     Answer {
         /// The question's number, as `steward approvals` shows it.
+        #[arg(value_parser = number())]
         id: u64,
         /// The answer.
         #[arg(required = true)]
@@ -80,15 +84,16 @@ pub(crate) enum Verb {
     /// End a process and its children.
     Kill {
         /// The process.
+        #[arg(value_parser = number())]
         pid: u64,
     },
     /// Show the journal, newest last.
     Log {
         /// Only this process.
-        #[arg(long)]
+        #[arg(long, value_parser = number())]
         pid: Option<u64>,
         /// Only this run.
-        #[arg(long)]
+        #[arg(long, value_parser = number())]
         run: Option<u64>,
         /// Rows at most.
         #[arg(long, default_value_t = 100)]
@@ -135,4 +140,9 @@ pub(crate) enum Answer {
     Yes,
     /// Leave it.
     No,
+}
+
+/// Numbers as the journal gives them.
+fn number() -> RangedU64ValueParser {
+    value_parser!(u64).range(1..=i64::MAX.unsigned_abs())
 }

@@ -1,15 +1,17 @@
 //! `steward ask` and `steward undo`: start a run, follow it, answer what it asks.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use steward_host::surface::{ApprovalView, Decide, QuestionView, StateView, Submit};
-use steward_host::{Command, Event, Problem, Reply};
+use steward_host::{Command, Event, Problem, Reply, Resume};
 
-use crate::Ended;
 use crate::args::Approve;
+use crate::keyboard::Keyboard;
 use crate::link::{Events, Link};
 use crate::print::Printer;
+use crate::{BROKEN, Ended, is_broken};
 
 /// The command for a request in a workspace.
 pub(crate) fn submit(
@@ -29,7 +31,7 @@ pub(crate) fn submit(
         .hint("name one with --workspace")
     })?;
     let Some(workspace) = folder.to_str() else {
-        let shown = folder.to_string_lossy().into_owned();
+        let shown = steward_host::escape_line(&folder.to_string_lossy());
         return Err(Problem::new(
             "invalid",
             format!("the workspace's name is not UTF-8: `{shown}`"),
@@ -45,52 +47,69 @@ pub(crate) fn submit(
 
 /// Starts a run and follows it to its end.
 pub(crate) async fn run(
-    link: &Link,
+    link: &mut Link,
     command: Command,
     approve: Approve,
     printer: &Printer,
 ) -> Ended {
-    let mut follow = Follow::start(link, command, approve, printer).await?;
+    let keyboard = Keyboard::default();
+    let mut follow = Follow::start(link, command, approve, (printer, &keyboard)).await?;
     follow.follow().await
 }
 
 /// A run that is followed.
 pub(crate) struct Follow<'a> {
-    link: &'a Link,
+    link: &'a mut Link,
     events: Events,
     approve: Approve,
     printer: &'a Printer,
+    keyboard: &'a Keyboard,
     pid: u64,
     run: u64,
+    /// What waits for the person, oldest first; the first one is on the screen.
+    asked: VecDeque<Asked>,
+    /// Whether a person can still type an answer.
+    listens: bool,
+}
+
+#[derive(Clone)]
+enum Asked {
+    Approval(Box<ApprovalView>),
+    Question(QuestionView),
+}
+
+impl Asked {
+    /// The process that asks, and the number of what it asks. Approvals and questions are numbered
+    /// apart.
+    fn key(&self) -> (u64, u64, bool) {
+        match self {
+            Asked::Approval(asked) => (asked.pid, asked.id, true),
+            Asked::Question(asked) => (asked.pid, asked.id, false),
+        }
+    }
 }
 
 impl<'a> Follow<'a> {
     pub(crate) async fn start(
-        link: &'a Link,
+        link: &'a mut Link,
         command: Command,
         approve: Approve,
-        printer: &'a Printer,
+        person: (&'a Printer, &'a Keyboard),
     ) -> Result<Self, Problem> {
         // Listen before the run starts, so that its first event is not missed.
         let events = link.events().await?;
-        match link.request(command).await? {
-            Reply::Started { pid, run } => Ok(Self {
-                link,
-                events,
-                approve,
-                printer,
-                pid,
-                run,
-            }),
-            _ => Err(unexpected()),
-        }
+        let Reply::Started { pid, run } = link.request(command).await? else {
+            return Err(unexpected());
+        };
+        let follow = Self::existing(link, events, person, (pid, run));
+        Ok(Self { approve, ..follow })
     }
 
     /// Follows a run that exists already.
     pub(crate) fn existing(
-        link: &'a Link,
+        link: &'a mut Link,
         events: Events,
-        printer: &'a Printer,
+        (printer, keyboard): (&'a Printer, &'a Keyboard),
         (pid, run): (u64, u64),
     ) -> Self {
         Self {
@@ -98,8 +117,11 @@ impl<'a> Follow<'a> {
             events,
             approve: Approve::Ask,
             printer,
+            keyboard,
             pid,
             run,
+            asked: VecDeque::new(),
+            listens: Keyboard::is_there(),
         }
     }
 
@@ -109,20 +131,21 @@ impl<'a> Follow<'a> {
 
     pub(crate) async fn follow(&mut self) -> Ended {
         loop {
-            let event = tokio::select! {
-                event = self.events.next() => event,
+            let ended = tokio::select! {
+                event = self.events.next() => match event {
+                    Some(event) => self.take(event).await?,
+                    None => self.take_over().await?,
+                },
+                line = self.keyboard.line(), if self.listens && !self.asked.is_empty() => {
+                    self.typed(line).await?;
+                    None
+                }
                 _ = tokio::signal::ctrl_c() => {
                     self.link.request(Command::Kill { pid: self.pid }).await?;
-                    continue;
+                    None
                 }
             };
-            let Some(event) = event else {
-                return Err(
-                    Problem::new("unavailable", "the Steward that ran this has ended")
-                        .hint("start it again; what waits goes on there"),
-                );
-            };
-            if let Some(code) = self.take(event).await? {
+            if let Some(code) = ended {
                 return Ok(code);
             }
         }
@@ -134,15 +157,13 @@ impl<'a> Follow<'a> {
         }
         self.printer.event(&event);
         match event {
-            Event::Approval(asked) => self.answer(&asked).await?,
-            Event::Question(asked) => self.answer_question(&asked).await?,
-            Event::Done { ok, .. } => {
-                return Ok(Some(if ok {
-                    ExitCode::SUCCESS
-                } else {
-                    ExitCode::FAILURE
-                }));
+            Event::Approval(asked) => self.ask(Asked::Approval(Box::new(asked))).await?,
+            Event::Question(asked) => self.ask(Asked::Question(asked)).await?,
+            Event::Decided { id, approved, .. } => self.decided(id, approved),
+            Event::Process { process } if process.state != StateView::WaitingHuman => {
+                self.asked.retain(|asked| asked.key().0 != process.pid);
             }
+            Event::Done { ok, error, .. } => return Ok(Some(exit_code(ok, error.as_ref()))),
             Event::Missed { .. } => return self.catch_up().await,
             _ => {}
         }
@@ -163,65 +184,153 @@ impl<'a> Follow<'a> {
         }
     }
 
+    /// The program that was the kernel has ended: this one takes its place, or finds the one that
+    /// did, and the run goes on.
+    async fn take_over(&mut self) -> Result<Option<ExitCode>, Problem> {
+        *self.link = Link::open(Resume::All).await?;
+        self.events = self.link.events().await?;
+        self.catch_up().await
+    }
+
     /// After missed events the state is read anew, so that an approval or the end is not missed.
     async fn catch_up(&mut self) -> Result<Option<ExitCode>, Problem> {
-        let Reply::Process(detail) = self
-            .link
-            .request(Command::Process { pid: self.pid })
-            .await?
-        else {
+        let (pid, run) = (self.pid, self.run);
+        let Reply::Process(detail) = self.link.request(Command::Process { pid }).await? else {
             return Err(unexpected());
         };
         if let Some(ok) = detail.ok {
-            let (pid, run) = (self.pid, self.run);
-            let text = detail.answer.unwrap_or_default();
+            let (text, error) = (detail.answer.unwrap_or_default(), detail.problem);
+            let code = exit_code(ok, error.as_ref());
             self.printer.event(&Event::Answer { pid, run, text });
             self.printer.event(&Event::Done {
                 pid,
                 run,
                 ok,
-                error: detail.problem,
+                error,
             });
-            return Ok(Some(if ok {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }));
+            return Ok(Some(code));
         }
-        if detail.process.state == StateView::WaitingHuman {
-            let Reply::Approvals { approvals } = self.link.request(Command::Approvals).await?
-            else {
-                return Err(unexpected());
-            };
-            let run = self.run;
-            for asked in approvals.into_iter().filter(|a| a.run == run) {
-                self.printer.event(&Event::Approval(asked.clone()));
-                self.answer(&asked).await?;
-            }
+        let Reply::Approvals { approvals } = self.link.request(Command::Approvals).await? else {
+            return Err(unexpected());
+        };
+        for asked in approvals.into_iter().filter(|a| a.run == run) {
+            self.printer.event(&Event::Approval(asked.clone()));
+            self.ask(Asked::Approval(Box::new(asked))).await?;
+        }
+        let Reply::Questions { questions } = self.link.request(Command::Questions).await? else {
+            return Err(unexpected());
+        };
+        for asked in questions.into_iter().filter(|q| q.run == run) {
+            self.printer.event(&Event::Question(asked.clone()));
+            self.ask(Asked::Question(asked)).await?;
         }
         Ok(None)
     }
 
-    async fn answer(&mut self, asked: &ApprovalView) -> Result<(), Problem> {
-        let approve = match self.approve {
-            Approve::All => true,
-            Approve::None => false,
-            Approve::Ask => match self.printer.yes_or_no(asked).await {
-                Some(answer) => answer,
+    /// Answers as `--approve` says, or asks the person.
+    async fn ask(&mut self, asked: Asked) -> Result<(), Problem> {
+        if self.asked.iter().any(|known| known.key() == asked.key()) {
+            return Ok(());
+        }
+        match (self.approve, asked) {
+            (Approve::Ask, asked) => {
+                self.asked.push_back(asked);
+                if self.asked.len() == 1 {
+                    self.show();
+                }
+                Ok(())
+            }
+            (approve, Asked::Approval(asked)) => self.decide(&asked, approve == Approve::All).await,
+            // A script said that nobody is there to answer.
+            (_, Asked::Question(asked)) => self.reply(asked.id, String::new()).await,
+        }
+    }
+
+    /// Puts the oldest of what waits on the screen.
+    fn show(&self) {
+        let Some(asked) = self.asked.front() else {
+            return;
+        };
+        match asked {
+            Asked::Approval(asked) => self.printer.approval(asked),
+            Asked::Question(asked) => self.printer.question(asked),
+        }
+        if self.listens {
+            self.keyboard.forget();
+            self.prompt(asked);
+        } else {
+            self.tell_how(asked);
+        }
+    }
+
+    fn prompt(&self, asked: &Asked) {
+        self.printer.prompt(match asked {
+            Asked::Approval(_) => "yes or no? ",
+            Asked::Question(_) => "> ",
+        });
+    }
+
+    fn tell_how(&self, asked: &Asked) {
+        self.printer.note(&match asked {
+            Asked::Approval(asked) => {
+                let id = asked.id;
+                format!("waiting; answer with `steward approvals {id} yes` or `no`")
+            }
+            Asked::Question(asked) => {
+                format!("waiting; answer with `steward answer {} TEXT`", asked.id)
+            }
+        });
+    }
+
+    /// A line that the person typed, or the end of what they type.
+    async fn typed(&mut self, line: Option<String>) -> Result<(), Problem> {
+        let Some(asked) = self.asked.front().cloned() else {
+            return Ok(());
+        };
+        let Some(line) = line else {
+            self.listens = false;
+            self.printer.prompt("\n");
+            self.tell_how(&asked);
+            return Ok(());
+        };
+        match &asked {
+            Asked::Approval(approval) => match yes_or_no(&line) {
+                Some(yes) => {
+                    self.asked.pop_front();
+                    self.decide(approval, yes).await?;
+                }
                 None => {
-                    self.printer.note(&format!(
-                        "waiting; answer with `steward approvals {} yes` or `no`",
-                        asked.id
-                    ));
+                    self.prompt(&asked);
                     return Ok(());
                 }
             },
-        };
-        let digest = asked.digest.clone();
+            Asked::Question(question) => {
+                self.asked.pop_front();
+                self.reply(question.id, chosen(&line, &question.choices))
+                    .await?;
+            }
+        }
+        self.show();
+        Ok(())
+    }
+
+    /// An approval was answered, here or elsewhere.
+    fn decided(&mut self, id: u64, approved: bool) {
+        let is_it = |asked: &Asked| matches!(asked, Asked::Approval(a) if a.id == id);
+        let shown = self.asked.front().is_some_and(is_it);
+        self.asked.retain(|asked| !is_it(asked));
+        if shown {
+            let word = if approved { "approved" } else { "denied" };
+            self.printer.note(&format!("\n{word} elsewhere"));
+            self.show();
+        }
+    }
+
+    async fn decide(&self, asked: &ApprovalView, approve: bool) -> Result<(), Problem> {
         let decide = Decide {
             id: asked.id,
             approve,
-            digest,
+            digest: asked.digest.clone(),
         };
         if let Reply::Decided {
             counted: false,
@@ -233,25 +342,36 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    async fn answer_question(&mut self, asked: &QuestionView) -> Result<(), Problem> {
-        let text = match self.approve {
-            // A script said that nobody is there to answer.
-            Approve::All | Approve::None => String::new(),
-            Approve::Ask => match self.printer.answer(asked).await {
-                Some(text) => text,
-                None => {
-                    self.printer.note(&format!(
-                        "waiting; answer with `steward answer {} TEXT`",
-                        asked.id
-                    ));
-                    return Ok(());
-                }
-            },
-        };
+    async fn reply(&self, id: u64, text: String) -> Result<(), Problem> {
         self.link
-            .request(Command::AnswerQuestion { id: asked.id, text })
-            .await?;
-        Ok(())
+            .request(Command::AnswerQuestion { id, text })
+            .await
+            .map(drop)
+    }
+}
+
+fn yes_or_no(line: &str) -> Option<bool> {
+    match line.trim() {
+        "yes" | "y" | "是" | "好" => Some(true),
+        "no" | "n" | "否" | "不" => Some(false),
+        _ => None,
+    }
+}
+
+/// The choice that a line names by its number, or the line.
+fn chosen(line: &str, choices: &[String]) -> String {
+    let line = line.trim();
+    let number = line.parse::<usize>().ok();
+    let choice = number.and_then(|n| choices.get(n.wrapping_sub(1)));
+    choice.cloned().unwrap_or_else(|| line.to_owned())
+}
+
+/// What a run's end says to the shell.
+fn exit_code(ok: bool, error: Option<&Problem>) -> ExitCode {
+    match error {
+        _ if ok => ExitCode::SUCCESS,
+        Some(problem) if is_broken(problem) => ExitCode::from(BROKEN),
+        _ => ExitCode::FAILURE,
     }
 }
 

@@ -1,7 +1,9 @@
 //! `steward`: the terminal's way to the agents.
 
+mod approval;
 mod args;
 mod ask;
+mod keyboard;
 mod link;
 mod models;
 mod print;
@@ -52,9 +54,16 @@ fn main() -> ExitCode {
 fn code_of(problem: &Problem) -> u8 {
     match problem.code.as_str() {
         "invalid" | "not_found" => 2,
-        "unavailable" | "internal" => 3,
+        _ if is_broken(problem) => BROKEN,
         _ => 1,
     }
+}
+
+const BROKEN: u8 = 3;
+
+/// Whether something is missing or broken on this machine, rather than in what was asked.
+fn is_broken(problem: &Problem) -> bool {
+    matches!(problem.code.as_str(), "unavailable" | "internal")
 }
 
 async fn carry_out(args: Args, printer: &Printer) -> Ended {
@@ -68,13 +77,14 @@ async fn carry_out(args: Args, printer: &Printer) -> Ended {
             workspace,
             approve,
         }) => {
-            let link = Link::open(Resume::Nothing).await?;
             let submit = ask::submit(request.join(" "), workspace.or(args.workspace), None)?;
-            ask::run(&link, submit, approve, printer).await
+            let mut link = Link::open(Resume::Nothing).await?;
+            ask::run(&mut link, submit, approve, printer).await
         }
         Some(Verb::Undo { run, approve }) => {
-            let link = Link::open(Resume::Nothing).await?;
-            ask::run(&link, steward_host::Command::Undo { run }, approve, printer).await
+            let mut link = Link::open(Resume::Nothing).await?;
+            let undo = steward_host::Command::Undo { run };
+            ask::run(&mut link, undo, approve, printer).await
         }
         Some(Verb::Ps { all }) => show::processes(all, printer).await,
         Some(Verb::Approvals { id: None, .. }) => show::approvals(printer).await,
@@ -86,6 +96,6 @@ async fn carry_out(args: Args, printer: &Printer) -> Ended {
         Some(Verb::Kill { pid }) => show::kill(pid, printer).await,
         Some(Verb::Log { pid, run, limit }) => show::log(pid, run, limit, printer).await,
         Some(Verb::Models { verb }) => models::run(verb, printer),
-        Some(Verb::Doctor) => show::doctor(printer),
+        Some(Verb::Doctor) => show::doctor(printer).await,
     }
 }

@@ -1,6 +1,6 @@
 //! `steward models`.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use steward_host::{Models, Progress};
 
 use crate::Ended;
 use crate::args::ModelVerb;
-use crate::print::Printer;
+use crate::print::{Printer, aside};
 
 pub(crate) fn run(verb: Option<ModelVerb>, printer: &Printer) -> Ended {
     let models = Models::from_env()?;
@@ -109,16 +109,15 @@ impl Bar {
             _ => String::new(),
         };
         if self.live {
-            eprint!("\r\x1b[K{word}{size}");
-            let _flushed = std::io::stderr().flush();
+            aside(&format!("\r\x1b[K{word}{size}"));
         } else {
-            eprintln!("{word}{size}");
+            aside(&format!("{word}{size}\n"));
         }
     }
 
     fn end(&self) {
         if self.live && self.last.is_some() {
-            eprintln!();
+            aside("\n");
         }
     }
 }

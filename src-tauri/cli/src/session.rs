@@ -8,39 +8,54 @@ use steward_host::{Command, Problem, Reply, Resume};
 use crate::Ended;
 use crate::args::Approve;
 use crate::ask::{Follow, submit};
+use crate::keyboard::Keyboard;
 use crate::link::Link;
 use crate::print::Printer;
 
 pub(crate) async fn run(workspace: &Option<PathBuf>, printer: &Printer) -> Ended {
-    let link = Link::open(Resume::All).await?;
+    let mut link = Link::open(Resume::All).await?;
     greet(&link, printer).await?;
+    let keyboard = Keyboard::default();
     let mut after = None;
-    while let Some(line) = printer.ask("\nsteward> ").await {
-        match line.trim() {
-            "" => {}
-            "exit" | "quit" => break,
-            request => {
-                let command = submit(request.to_owned(), workspace.clone(), after)?;
-                after = follow(&link, command, printer).await.or(after);
+    loop {
+        printer.prompt("\nsteward> ");
+        let line = tokio::select! {
+            line = keyboard.line() => line,
+            // There is no request to stop.
+            _ = tokio::signal::ctrl_c() => continue,
+        };
+        match line.as_deref().map(str::trim) {
+            Some("") => {}
+            None | Some("exit" | "quit") => break,
+            Some(request) => {
+                let asked = submit(request.to_owned(), workspace.clone(), after);
+                match follow(&mut link, asked, (printer, &keyboard)).await {
+                    Ok(run) => after = Some(run),
+                    Err(problem) => {
+                        printer.problem(&problem);
+                        // The program that was the kernel may have ended.
+                        if let Link::Other(_) = link {
+                            link = Link::open(Resume::All).await?;
+                        }
+                    }
+                }
             }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Follows one request; the run to go on from. What goes wrong is told and ends only the request.
-async fn follow(link: &Link, command: Command, printer: &Printer) -> Option<u64> {
-    let mut follow = match Follow::start(link, command, Approve::Ask, printer).await {
-        Ok(follow) => follow,
-        Err(problem) => {
-            printer.problem(&problem);
-            return None;
-        }
-    };
+/// Follows one request; the run to go on from. What goes wrong on the way ends only the request.
+async fn follow(
+    link: &mut Link,
+    command: Result<Command, Problem>,
+    person: (&Printer, &Keyboard),
+) -> Result<u64, Problem> {
+    let mut follow = Follow::start(link, command?, Approve::Ask, person).await?;
     if let Err(problem) = follow.follow().await {
-        printer.problem(&problem);
+        person.0.problem(&problem);
     }
-    Some(follow.run())
+    Ok(follow.run())
 }
 
 async fn greet(link: &Link, printer: &Printer) -> Result<(), Problem> {
@@ -48,9 +63,12 @@ async fn greet(link: &Link, printer: &Printer) -> Result<(), Problem> {
     if let Reply::Approvals { approvals } = link.request(Command::Approvals).await?
         && !approvals.is_empty()
     {
+        let waiting = match approvals.len() {
+            1 => "1 approval waits".to_owned(),
+            count => format!("{count} approvals wait"),
+        };
         printer.note(&format!(
-            "{} approvals wait for you: `steward approvals`",
-            approvals.len()
+            "{waiting} for you; list with `steward approvals` in another terminal"
         ));
     }
     Ok(())

@@ -2,14 +2,16 @@
 
 use std::process::ExitCode;
 
-use steward_host::surface::{CheckState, Decide, LogQuery, ProcessView, StateView};
+use steward_host::surface::{ApprovalView, CheckState, Decide, LogQuery, ProcessView, StateView};
 use steward_host::{Command, Paths, Problem, Reply, Resume};
 
 use crate::Ended;
+use crate::approval::{approval_lines, shortened};
 use crate::args::Answer;
 use crate::ask::{Follow, unexpected};
+use crate::keyboard::Keyboard;
 use crate::link::{Events, Link};
-use crate::print::{Printer, approval_lines};
+use crate::print::Printer;
 
 pub(crate) async fn processes(all: bool, printer: &Printer) -> Ended {
     let link = Link::open(Resume::Nothing).await?;
@@ -39,17 +41,17 @@ pub(crate) async fn processes(all: bool, printer: &Printer) -> Ended {
 
 fn row(process: &ProcessView) -> String {
     let state = match process.state {
-        StateView::Created => "created",
-        StateView::Runnable => "runnable",
+        StateView::Created => "starting",
+        StateView::Runnable => "waiting for its turn",
         StateView::Running => "running",
         StateView::WaitingEvent => "waiting",
-        StateView::WaitingTool => "working",
+        StateView::WaitingTool => "waiting for a file or a tool",
         StateView::WaitingHuman => "waiting for you",
         StateView::Paused => "paused",
         StateView::Suspended => "suspended",
-        StateView::Exited => "ended",
+        StateView::Exited => "done",
         StateView::Failed => "failed",
-        StateView::Killed => "killed",
+        StateView::Killed => "stopped",
     };
     let run = if process.run == process.pid {
         String::new()
@@ -61,9 +63,9 @@ fn row(process: &ProcessView) -> String {
     } else {
         ""
     };
-    let goal = steward_host::escape_line(&process.goal);
+    let goal = shortened(&process.goal);
     format!(
-        "{:>5}{run}  {state:<15}  {:<8}  {} steps, {} tokens{undo}  {goal}",
+        "{:>5}{run}  {state:<16}  {:<8}  {} steps, {} tokens{undo}  {goal}",
         process.pid, process.image, process.steps, process.tokens
     )
 }
@@ -76,15 +78,7 @@ pub(crate) async fn approvals(printer: &Printer) -> Ended {
     let Reply::Questions { questions } = link.request(Command::Questions).await? else {
         return Err(unexpected());
     };
-    for asked in &approvals {
-        if printer.is_json() {
-            printer.json(asked);
-        } else {
-            approval_lines(asked)
-                .iter()
-                .for_each(|line| printer.line(line));
-        }
-    }
+    approvals.iter().for_each(|asked| show(asked, printer));
     for asked in &questions {
         if printer.is_json() {
             printer.json(asked);
@@ -101,6 +95,16 @@ pub(crate) async fn approvals(printer: &Printer) -> Ended {
     Ok(ExitCode::SUCCESS)
 }
 
+fn show(asked: &ApprovalView, printer: &Printer) {
+    if printer.is_json() {
+        printer.json(asked);
+        return;
+    }
+    for line in approval_lines(asked) {
+        printer.line(&line);
+    }
+}
+
 /// Answers an approval; where this program is the kernel, the run goes on to its end here.
 pub(crate) async fn decide(id: u64, answer: Option<Answer>, printer: &Printer) -> Ended {
     let link = Link::open(Resume::Nothing).await?;
@@ -114,9 +118,7 @@ pub(crate) async fn decide(id: u64, answer: Option<Answer>, printer: &Printer) -
         );
     };
     let Some(answer) = answer else {
-        approval_lines(&asked)
-            .iter()
-            .for_each(|line| printer.line(line));
+        show(&asked, printer);
         return Ok(ExitCode::SUCCESS);
     };
     let events = link.events().await?;
@@ -133,7 +135,7 @@ pub(crate) async fn decide(id: u64, answer: Option<Answer>, printer: &Printer) -
         }
         _ => return Err(unexpected()),
     }
-    go_on(&link, events, asked.run, printer).await
+    go_on(link, events, asked.run, printer).await
 }
 
 /// Answers a question; where this program is the kernel, the run goes on to its end here.
@@ -157,25 +159,35 @@ pub(crate) async fn answer(id: u64, text: String, printer: &Printer) -> Ended {
     {
         return Err(Problem::new("conflict", note.unwrap_or_default()));
     }
-    go_on(&link, events, asked.run, printer).await
+    go_on(link, events, asked.run, printer).await
 }
 
 /// Follows a run to its end where this program is the kernel; else it goes on in the other one.
-async fn go_on(link: &Link, events: Events, run: u64, printer: &Printer) -> Ended {
-    if let Link::Own(host) = link {
-        host.resume(run).await?;
-        return Follow::existing(link, events, printer, (run, run))
+async fn go_on(mut link: Link, events: Events, run: u64, printer: &Printer) -> Ended {
+    if let Link::Own(_) = link {
+        let keyboard = Keyboard::default();
+        let person = (printer, &keyboard);
+        return Follow::existing(&mut link, events, person, (run, run))
             .follow()
             .await;
     }
     printer.note("taken; the run goes on in the Steward that has it");
+    done(printer);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The last line of a command that has nothing else to tell to a script.
+fn done(printer: &Printer) {
+    if printer.is_json() {
+        printer.json(&serde_json::json!({ "type": "done", "ok": true }));
+    }
 }
 
 pub(crate) async fn kill(pid: u64, printer: &Printer) -> Ended {
     let link = Link::open(Resume::Nothing).await?;
     link.request(Command::Kill { pid }).await?;
-    printer.note(&format!("process {pid} and its children end"));
+    printer.note(&format!("process {pid} and its children are stopped"));
+    done(printer);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -215,8 +227,8 @@ fn clock(ms: u64) -> String {
     jiff::Timestamp::from_second(seconds).map_or_else(|_| ms.to_string(), |time| time.to_string())
 }
 
-pub(crate) fn doctor(printer: &Printer) -> Ended {
-    let checks = steward_host::doctor(&Paths::from_env()?);
+pub(crate) async fn doctor(printer: &Printer) -> Ended {
+    let checks = steward_host::diagnose(&Paths::from_env()?).await;
     let mut missing = false;
     for check in &checks {
         missing |= check.state == CheckState::Missing;
@@ -248,8 +260,6 @@ pub(crate) async fn toggle(printer: &Printer) -> Ended {
             .hint("start it with `steward-desktop`"));
     }
     link.request(Command::Toggle).await?;
-    if printer.is_json() {
-        printer.json(&serde_json::json!({ "type": "done", "ok": true }));
-    }
+    done(printer);
     Ok(ExitCode::SUCCESS)
 }

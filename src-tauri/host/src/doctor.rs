@@ -1,6 +1,6 @@
 //! What works on this machine, and what to do about what does not.
 
-use crate::host::Host;
+use crate::host::{Attached, Host, Resume, attach};
 use crate::paths::Paths;
 use crate::settings::Config;
 use crate::surface::{Check, CheckState};
@@ -22,6 +22,25 @@ pub fn doctor(paths: &Paths) -> Vec<Check> {
             check("settings", CheckState::Missing, problem.message, hint),
         );
     }
+    checks
+}
+
+/// The checks of [`doctor`], and whether a kernel starts on the data directory or runs there already.
+/// Nothing that had not ended runs on.
+pub async fn diagnose(paths: &Paths) -> Vec<Check> {
+    let mut checks = doctor(paths);
+    let found = match attach(Resume::Nothing).await {
+        Ok(Attached::Own(_)) => check("kernel", CheckState::Works, "the journal is whole", ""),
+        Ok(Attached::Other(_)) => {
+            let found = "another Steward runs and has the data directory";
+            check("kernel", CheckState::Works, found, "")
+        }
+        Err(problem) => {
+            let hint = problem.hint.unwrap_or_default();
+            check("kernel", CheckState::Missing, problem.message, &hint)
+        }
+    };
+    checks.push(found);
     checks
 }
 

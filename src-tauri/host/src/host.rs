@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use steward_kernel::provider::Files;
 use steward_kernel::{
-    Images, Kernel, KernelEvent, Pid, Program, Providers, Submission, Taken, capability,
+    Images, Kernel, KernelEvent, Pid, Program, Providers, Submission, SysError, Taken, capability,
 };
 use steward_store::WorkspaceFiles;
 use tokio::sync::broadcast;
@@ -24,6 +25,8 @@ use crate::{core, undo, view};
 /// Rows of the journal told at most, and where nothing is said.
 const LOG_MOST: u32 = 10_000;
 const LOG_DEFAULT: u32 = 100;
+/// How long a program that has the data directory may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Which surface speaks. Only a surface that shows an approval may answer it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,16 +99,20 @@ impl Host {
     async fn start(paths: Paths, lock: DataLock, resume: Resume) -> Result<Arc<Self>, Problem> {
         let config = Config::load(&paths)?;
         let models = Models::from_env()?;
-        let (model, file) = models.chosen(&config)?;
+        let (model, file) = models
+            .chosen(&config)
+            .map_err(|problem| problem.in_settings(&paths))?;
         let events = broadcast::channel(4096).0;
-        let files: Arc<dyn Files> = Arc::new(WorkspaceFiles::open(paths.blobs())?);
+        let files: Arc<dyn Files> =
+            Arc::new(WorkspaceFiles::open(paths.blobs())?.with_private(paths.data.clone()));
         let core = core::open(&model, file, config.threads, &events);
         let providers = Providers {
             files: Arc::clone(&files),
             core,
             clock: Arc::new(SystemClock::new()),
         };
-        let kernel = Kernel::open(&paths.journal(), providers, Arc::new(images()?))?;
+        let kernel = Kernel::open(&paths.journal(), providers, Arc::new(images()?))
+            .map_err(|error| unusable(&paths, error))?;
         let host = Arc::new(Self {
             kernel,
             files,
@@ -154,14 +161,6 @@ impl Host {
         &self.paths
     }
 
-    /// Runs a run on that had not ended, in a host that was opened with [`Resume::Nothing`].
-    ///
-    /// # Errors
-    /// The journal cannot be read.
-    pub async fn resume(&self, run: u64) -> Result<usize, Problem> {
-        Ok(self.kernel.resume(Some(run)).await?)
-    }
-
     async fn carry_out(&self, command: Command, by: Surface) -> Result<Reply, Problem> {
         match command {
             Command::Submit(submit) => self.submit(submit).await,
@@ -180,9 +179,7 @@ impl Host {
                     questions: questions.into_iter().map(view::question).collect(),
                 })
             }
-            Command::AnswerQuestion { id, text } => {
-                Ok(decided(self.kernel.answer(id, &text, by.name()).await?))
-            }
+            Command::AnswerQuestion { id, text } => self.answer_question(id, &text, by).await,
             Command::Kill { pid } => {
                 self.kernel.kill(Pid(pid), by.name()).await?;
                 Ok(Reply::Done)
@@ -296,9 +293,27 @@ impl Host {
             approve,
             digest,
         } = decide;
-        Ok(decided(
-            self.kernel.decide(id, approve, &digest, by.name()).await?,
-        ))
+        let asked = self.kernel.approvals().await?;
+        let run = asked.iter().find(|asked| asked.id == id).map(|a| a.run);
+        let taken = self.kernel.decide(id, approve, &digest, by.name()).await?;
+        self.go_on(taken, run).await
+    }
+
+    async fn answer_question(&self, id: u64, text: &str, by: Surface) -> Result<Reply, Problem> {
+        let asked = self.kernel.questions().await?;
+        let run = asked.iter().find(|asked| asked.id == id).map(|q| q.run);
+        let taken = self.kernel.answer(id, text, by.name()).await?;
+        self.go_on(taken, run).await
+    }
+
+    /// A run that waited since an earlier start goes on once it is answered.
+    async fn go_on(&self, taken: Taken, run: Option<u64>) -> Result<Reply, Problem> {
+        if taken == Taken::Counted
+            && let Some(run) = run
+        {
+            self.kernel.resume(Some(run)).await?;
+        }
+        Ok(decided(taken))
     }
 
     async fn undo(&self, run: u64) -> Result<Reply, Problem> {
@@ -369,9 +384,27 @@ impl Host {
 /// The data directory cannot be used, or is from a newer version.
 pub async fn attach(resume: Resume) -> Result<Attached, Problem> {
     let paths = Paths::from_env()?;
-    match lock::take(&paths)? {
-        Some(lock) => Ok(Attached::Own(Host::start(paths, lock, resume).await?)),
-        None => Ok(Attached::Other(Client::connect(&paths).await?)),
+    let begun = Instant::now();
+    loop {
+        if let Some(lock) = lock::take(&paths)? {
+            return Ok(Attached::Own(Host::start(paths, lock, resume).await?));
+        }
+        // The other program may be about to start or to end.
+        match Client::connect(&paths).await {
+            Ok(client) => return Ok(Attached::Other(client)),
+            Err(problem) if begun.elapsed() > PATIENCE => return Err(problem),
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+/// Why the kernel cannot start on this data directory. It is not the command's fault.
+fn unusable(paths: &Paths, error: SysError) -> Problem {
+    let shown = steward_kernel::escape::shown(&paths.data.to_string_lossy());
+    Problem {
+        code: "unavailable".to_owned(),
+        message: format!("cannot use the data directory `{shown}`: {}", error.message),
+        hint: error.hint,
     }
 }
 

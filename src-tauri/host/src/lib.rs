@@ -17,7 +17,7 @@ pub mod surface;
 mod undo;
 mod view;
 
-pub use doctor::{doctor, has_display, is_wayland};
+pub use doctor::{diagnose, doctor, has_display, is_wayland};
 pub use host::{Attached, Host, Resume, Surface, attach};
 pub use models::Models;
 pub use paths::Paths;

@@ -1,9 +1,11 @@
 //! `config.toml`: what a person may set.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use steward_kernel::escape::shown as escape_line;
 
 use crate::paths::Paths;
 use crate::surface::{Problem, Settings, SettingsChange};
@@ -40,8 +42,10 @@ impl Config {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(e) => return Err(unreadable(paths, &e.to_string())),
         };
-        let config: Self = toml::from_str(&text).map_err(|e| unreadable(paths, e.message()))?;
-        config.check()?;
+        let config: Self =
+            toml::from_str(&text).map_err(|e| unreadable(paths, &told(&e, &text)))?;
+        let checked = config.check();
+        checked.map_err(|problem| problem.in_settings(paths))?;
         Ok(config)
     }
 
@@ -59,7 +63,7 @@ impl Config {
         write().map_err(|e| {
             Problem::new(
                 "unavailable",
-                format!("cannot write `{}`: {e}", paths.config.display()),
+                format!("cannot write `{}`: {e}", shown(&paths.config)),
             )
             .hint("make room or check who owns the folder; the settings are as they were")
         })
@@ -107,13 +111,14 @@ impl Config {
         if let Some(hotkey) = &self.hotkey
             && (hotkey.is_empty() || hotkey.len() > 64)
         {
-            return Err(
-                Problem::new("invalid", format!("`{hotkey}` is not a hotkey"))
-                    .hint(format!("write it like `{DEFAULT_HOTKEY}`")),
-            );
+            return Err(Problem::new(
+                "invalid",
+                format!("`{}` is not a hotkey", escape_line(hotkey)),
+            )
+            .hint(format!("write it like `{DEFAULT_HOTKEY}`")));
         }
         if let Some(workspace) = self.workspace.as_ref().filter(|w| !w.is_absolute()) {
-            let shown = steward_kernel::escape::shown(&workspace.to_string_lossy());
+            let shown = shown(workspace);
             return Err(Problem::new(
                 "invalid",
                 format!("the workspace `{shown}` is not an absolute path"),
@@ -133,17 +138,49 @@ fn one_of(what: &str, value: Option<&str>, known: &[&str]) -> Result<(), Problem
     match value {
         Some(value) if !known.contains(&value) => Err(Problem::new(
             "invalid",
-            format!("`{value}` is not a {what}"),
+            format!("`{}` is not a {what}", escape_line(value)),
         )
         .hint(format!("use one of: {}", known.join(", ")))),
         _ => Ok(()),
     }
 }
 
+impl Problem {
+    /// A problem with a value that stands in the settings' file, which is not the fault of whoever
+    /// gave a command.
+    pub(crate) fn in_settings(self, paths: &Paths) -> Self {
+        Self {
+            code: "unavailable".to_owned(),
+            message: format!("cannot use `{}`: {}", shown(&paths.config), self.message),
+            hint: self.hint,
+        }
+    }
+}
+
 fn unreadable(paths: &Paths, why: &str) -> Problem {
-    Problem::new(
-        "invalid",
-        format!("cannot read `{}`: {}", paths.config.display(), why.trim()),
-    )
-    .hint("mend the file, or move it away to start with the defaults")
+    Problem::new("invalid", why)
+        .hint("mend the file, or move it away to start with the defaults")
+        .in_settings(paths)
+}
+
+/// What is wrong with the file, and with which line.
+fn told(error: &toml::de::Error, text: &str) -> String {
+    let why = escape_line(error.message().trim());
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
+        return why;
+    };
+    let number = before.matches('\n').count();
+    let line: String = text
+        .lines()
+        .nth(number)
+        .unwrap_or_default()
+        .trim()
+        .chars()
+        .take(80)
+        .collect();
+    format!("line {}, `{}`: {why}", number + 1, escape_line(&line))
+}
+
+fn shown(path: &Path) -> String {
+    escape_line(&path.to_string_lossy())
 }

@@ -5,8 +5,10 @@
 //! line is an [`Event`].
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -19,6 +21,8 @@ use crate::surface::{Command, Event, Problem, Reply};
 /// Bytes of a command at most.
 const COMMAND_MOST: u64 = 1024 * 1024;
 const NAME: &str = "kernel.sock";
+/// How long a reply may take; a program that was stopped gives none.
+const REPLY_MOST: Duration = Duration::from_secs(10);
 
 /// The data directory by a short path: a socket's path has 107 bytes at most.
 struct Short {
@@ -47,6 +51,7 @@ pub(crate) fn serve(paths: &Paths, host: &Arc<Host>) -> std::io::Result<()> {
         _ => {}
     }
     let listener = UnixListener::bind(&short.path)?;
+    std::fs::set_permissions(&short.path, std::fs::Permissions::from_mode(0o600))?;
     let host = Arc::downgrade(host);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
@@ -142,9 +147,10 @@ impl Client {
     /// Sends one command and waits for its reply.
     pub async fn request(&self, command: &Command) -> Reply {
         let mut stream = self.stream.lock().await;
-        match exchange(&mut stream, command).await {
-            Ok(reply) => reply,
-            Err(e) => Reply::Error(gone(&e.to_string())),
+        match tokio::time::timeout(REPLY_MOST, exchange(&mut stream, command)).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(e)) => Reply::Error(gone(&e.to_string())),
+            Err(_) => Reply::Error(gone(&no_reply())),
         }
     }
 
@@ -154,8 +160,9 @@ impl Client {
     /// The other program has ended.
     pub async fn events(&self) -> Result<tokio::sync::mpsc::Receiver<Event>, Problem> {
         let mut stream = BufReader::new(open(&self.paths).await?);
-        exchange(&mut stream, &Command::Watch)
+        tokio::time::timeout(REPLY_MOST, exchange(&mut stream, &Command::Watch))
             .await
+            .map_err(|_| gone(&no_reply()))?
             .map_err(|e| gone(&e.to_string()))?;
         let (sender, receiver) = tokio::sync::mpsc::channel(1024);
         tokio::spawn(async move {
@@ -187,6 +194,10 @@ async fn exchange(stream: &mut BufReader<UnixStream>, command: &Command) -> std:
         return Err(std::io::Error::other("the connection was closed"));
     }
     Ok(serde_json::from_str(&line)?)
+}
+
+fn no_reply() -> String {
+    format!("no reply within {} s", REPLY_MOST.as_secs())
 }
 
 fn gone(why: &str) -> Problem {
