@@ -32,6 +32,7 @@ WRITE = ["intent", "approval", "decision", "executing", "outcome"]
 def after_deny_nothing_is_written_and_the_agent_is_told(stage: Stage) -> None:
     with stage.desktop(stage.house()) as desktop:
         approval = ask(stage, desktop)
+        until("the dialog to take answers", lambda: takes_answers(desktop))
         stage.picture("approval")
 
         stage.screen.key("alt+F4")
@@ -126,7 +127,7 @@ def every_window_speaks_both_languages_and_is_light_or_dark(stage: Stage) -> Non
                 stage.picture(f"window-{language}-{theme}")
                 desktop.invoke("open_approval", id=approval["id"])
                 until("the dialog", lambda: desktop.shown(desktop.approval))
-                until(f"the dialog in {worn}", lambda: worn_by(desktop, "approval") == worn)
+                until(f"the dialog in {worn}", lambda: worn_by(desktop, "approval") == worn and takes_answers(desktop))
                 stage.picture(f"approval-{language}-{theme}")
                 stage.screen.key("alt+F4")
                 until("the dialog to close", lambda: desktop.hidden(desktop.approval))
@@ -203,9 +204,11 @@ def journal_of_write(desktop: Desktop) -> list[str]:
     return [kind for (kind,) in rows]
 
 
-def worn_by(desktop: Desktop, page: str) -> tuple[str, str]:
-    """The language of a page's words and the brightness of its paper."""
+def worn_by(desktop: Desktop, page: str) -> tuple[str, str] | None:
+    """The language of a page's words and the brightness of its paper; nothing while it changes."""
     with desktop.within(page):
+        if desktop.page.run("return document.getAnimations().length") > 0:
+            return None
         text, colour = desktop.page.run(
             "const paper = document.querySelector('[data-testid=launcher]') ?? document.body;"
             "return [document.body.innerText, getComputedStyle(paper).backgroundColor]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 import signal
 import sqlite3
@@ -100,15 +101,18 @@ def a_wayland_session_tells_how_to_bind_a_key_by_hand(stage: Stage) -> None:
 
 
 @case
-def a_second_kernel_on_one_data_directory_is_told(stage: Stage) -> None:
+def a_data_directory_that_another_program_has_is_told(stage: Stage) -> None:
     house = stage.house()
     with stage.desktop(house):
-        # Another session bus, so that the second start cannot find the first one by it.
-        with Plain(stage, house, "--hidden", DBUS_SESSION_BUS_ADDRESS="unix:path=/nonexistent") as second:
-            until(MESSAGE, lambda: dialog_of(stage, second.pid))
-            stage.picture("second-kernel")
+        pass
+    with (house.data / "kernel.lock").open("r+b") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with Plain(stage, house, "--hidden") as program:
+            until(MESSAGE, lambda: dialog_of(stage, program.pid))
+            stage.picture("data-directory-taken")
+            holds("the Steward that has the data directory does not answer" in house.log.read_text(), "the log says so")
             stage.screen.key("Escape")
-            equal(second.wait(20), 1, "its exit status")
+            equal(program.wait(20), 1, "its exit status")
 
 
 @case
@@ -158,9 +162,10 @@ def ended(stage: Stage, env: dict[str, str], arguments: list[str], status: int, 
 
 
 def dialog_of(stage: Stage, pid: int) -> str | None:
-    """A native message of a process that is seen."""
+    """A native message of a process that is seen; the program's own windows have roles."""
     seen = stage.screen.output("xdotool", "search", "--onlyvisible", "--pid", str(pid)).split()
-    return next((it for it in seen if "DIALOG" in stage.screen.output("xprop", "-id", it, "_NET_WM_WINDOW_TYPE")), None)
+    own = stage.screen.windows(pid).values()
+    return next((window for window in seen if window not in own), None)
 
 
 def answers_hotkey(stage: Stage, window: str) -> bool:

@@ -1,13 +1,12 @@
-//! The desktop as a whole: windows first, then the host behind them.
+//! The desktop as a whole: windows, hotkey and tray around a running host.
 
 use std::sync::Arc;
 
 use steward_host::surface::Settings;
-use steward_host::{Command, Host, Problem, Reply, Surface};
+use steward_host::{Command, Host, Reply, Surface};
 use tauri::{App, AppHandle, Manager, RunEvent};
-use tokio::sync::SetOnce;
 
-use crate::args::{self, Show, Start};
+use crate::args::Show;
 use crate::display::Session;
 use crate::hotkey::Hotkey;
 use crate::words::Language;
@@ -15,7 +14,8 @@ use crate::{commands, dialog, launcher, notice, relay, tray, window};
 
 /// What the commands work on.
 pub(crate) struct Desktop {
-    host: SetOnce<Result<Arc<Host>, Problem>>,
+    /// The kernel, in this program.
+    pub(crate) host: Arc<Host>,
     /// The global hotkey.
     pub(crate) hotkey: Hotkey,
 }
@@ -24,11 +24,8 @@ pub(crate) struct Desktop {
 ///
 /// # Errors
 /// Where the windows cannot be made.
-pub(crate) fn run(show: Show, session: Session) -> tauri::Result<()> {
+pub(crate) fn run(show: Show, session: Session, host: Arc<Host>) -> tauri::Result<()> {
     let app = tauri::Builder::default()
-        .plugin(tauri_plugin_single_instance::init(|app, argv, _| {
-            second_start(app, argv)
-        }))
         .invoke_handler(tauri::generate_handler![
             commands::request,
             commands::decide,
@@ -38,7 +35,7 @@ pub(crate) fn run(show: Show, session: Session) -> tauri::Result<()> {
             commands::open_approval,
             commands::approval_close,
         ])
-        .setup(move |app| Ok(set_up(app, show, session)?))
+        .setup(move |app| Ok(set_up(app, show, session, host)?))
         .build(tauri::generate_context!())?;
     app.run(|_, event| {
         // Windows are hidden, never closed, so that without a code nobody asked to end.
@@ -53,17 +50,9 @@ pub(crate) fn run(show: Show, session: Session) -> tauri::Result<()> {
 }
 
 impl Desktop {
-    /// The host, once it is open.
-    ///
-    /// # Errors
-    /// Why it could not be opened.
-    pub(crate) async fn host(&self) -> Result<&Arc<Host>, Problem> {
-        self.host.wait().await.as_ref().map_err(Clone::clone)
-    }
-
     /// Reads the settings and puts them on; what stands in the way is told.
-    pub(crate) async fn read_settings(&self, app: &AppHandle, host: &Host) {
-        match host.handle(Command::Settings, Surface::Window).await {
+    pub(crate) async fn read_settings(&self, app: &AppHandle) {
+        match self.host.handle(Command::Settings, Surface::Window).await {
             Reply::Settings(settings) => {
                 if let Err(problem) = self.hotkey.bind(&settings.hotkey) {
                     notice::warn(app, problem);
@@ -90,13 +79,13 @@ impl Desktop {
     }
 }
 
-fn set_up(app: &App, show: Show, session: Session) -> tauri::Result<()> {
+fn set_up(app: &App, show: Show, session: Session, host: Arc<Host>) -> tauri::Result<()> {
     let handle = app.handle().clone();
     let hotkey = Hotkey::new(session, move || launcher::toggle(&handle));
-    app.manage(Desktop {
-        host: SetOnce::new(),
-        hotkey,
-    });
+    let handle = app.handle().clone();
+    host.on_toggle(move || launcher::toggle(&handle));
+    tauri::async_runtime::spawn(relay::run(app.handle().clone(), host.subscribe()));
+    app.manage(Desktop { host, hotkey });
     launcher::create(app)?;
     dialog::create(app)?;
     window::create(app)?;
@@ -105,41 +94,22 @@ fn set_up(app: &App, show: Show, session: Session) -> tauri::Result<()> {
         Show::Launcher => launcher::show(app.handle())?,
         Show::Nothing => {}
     }
-    tauri::async_runtime::spawn(open_host(app.handle().clone()));
+    tauri::async_runtime::spawn(settle(app.handle().clone()));
     Ok(())
 }
 
-/// Opens the host while the pages load. Their requests wait for it.
-async fn open_host(app: AppHandle) {
+/// What the windows need not wait for.
+async fn settle(app: AppHandle) {
     let desktop = app.state::<Desktop>();
-    let opened = Host::open().await;
-    let result = opened.clone();
-    if desktop.host.set(opened).is_err() {
-        return;
-    }
-    match result {
-        Ok(host) => serve(&app, &desktop, &host).await,
-        Err(problem) => notice::fatal(&app, problem),
-    }
-}
-
-async fn serve(app: &AppHandle, desktop: &Desktop, host: &Arc<Host>) {
-    tauri::async_runtime::spawn(relay::run(app.clone(), host.subscribe()));
-    let on_toggle = app.clone();
-    host.on_toggle(move || launcher::toggle(&on_toggle));
-    desktop.read_settings(app, host).await;
+    desktop.read_settings(&app).await;
     // What waited when Steward ended waits again.
-    let waiting = host.handle(Command::Approvals, Surface::Window).await;
+    let waiting = desktop
+        .host
+        .handle(Command::Approvals, Surface::Window)
+        .await;
     if let Reply::Approvals { approvals } = waiting
         && let Some(oldest) = approvals.first()
     {
-        dialog::asked(app, oldest.id);
-    }
-}
-
-fn second_start(app: &AppHandle, argv: Vec<String>) {
-    match args::parse(argv.into_iter().skip(1)) {
-        Ok(Start::Show(Show::Window | Show::Launcher)) => launcher::toggle(app),
-        Ok(Start::Show(Show::Nothing) | Start::Print(_)) | Err(_) => {}
+        dialog::asked(&app, oldest.id);
     }
 }

@@ -14,7 +14,6 @@ pub(crate) async fn request(
     desktop: State<'_, Desktop>,
     command: Command,
 ) -> Result<Reply, Problem> {
-    let host = desktop.host().await?;
     match command {
         Command::Decide(_) => Err(not_by_request(
             "decide",
@@ -23,14 +22,14 @@ pub(crate) async fn request(
         Command::Watch => Err(not_by_request("watch", "listen to `host-event` instead")),
         Command::ChangeSettings(change) => change_settings(&app, &desktop, change).await,
         Command::Doctor => {
-            let mut reply = host.handle(Command::Doctor, Surface::Window).await;
+            let mut reply = desktop.host.handle(Command::Doctor, Surface::Window).await;
             if let Reply::Doctor { checks } = &mut reply {
                 checks.retain(|check| check.name != "hotkey");
                 checks.push(desktop.hotkey.check());
             }
             Ok(reply)
         }
-        command => Ok(host.handle(command, Surface::Window).await),
+        command => Ok(desktop.host.handle(command, Surface::Window).await),
     }
 }
 
@@ -47,8 +46,8 @@ pub(crate) async fn decide(
             "an answer is given in the approval dialog",
         ));
     }
-    let host = desktop.host().await?;
-    Ok(host
+    Ok(desktop
+        .host
         .handle(Command::Decide(decision), Surface::Dialog)
         .await)
 }
@@ -89,17 +88,17 @@ async fn change_settings(
     desktop: &Desktop,
     change: SettingsChange,
 ) -> Result<Reply, Problem> {
-    let host = desktop.host().await?;
     if let Some(hotkey) = &change.hotkey {
         desktop.hotkey.bind(hotkey)?;
     }
-    let reply = host
+    let reply = desktop
+        .host
         .handle(Command::ChangeSettings(change), Surface::Window)
         .await;
     match &reply {
         Reply::Settings(settings) => desktop.wear(app, settings),
         // Not stored: what is stored counts again.
-        _ => desktop.read_settings(app, host).await,
+        _ => desktop.read_settings(app).await,
     }
     Ok(reply)
 }

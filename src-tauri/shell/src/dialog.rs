@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gtk::gdk;
 use gtk::prelude::*;
 use tauri::{App, AppHandle, Emitter, Manager, WebviewWindow};
 
@@ -13,7 +14,7 @@ use crate::{front, launcher, page};
 pub(crate) const LABEL: &str = "approval";
 
 const WIDTH: i32 = 680;
-const HEIGHT: i32 = 600;
+const HEIGHT: i32 = 520;
 
 /// Whether the dialog came up over the launcher, which then gets the keyboard back. Window managers
 /// give it to no window that is not in their taskbar.
@@ -29,11 +30,13 @@ pub(crate) fn create(app: &App) -> tauri::Result<()> {
     let window = page::builder(app, LABEL, "approval.html")?
         .inner_size(f64::from(WIDTH), f64::from(HEIGHT))
         .min_inner_size(480.0, 360.0)
-        .minimizable(false)
         .always_on_top(true)
         .visible_on_all_workspaces(true)
         .skip_taskbar(true)
         .build()?;
+    window
+        .gtk_window()?
+        .set_type_hint(gdk::WindowTypeHint::Dialog);
     let handle = app.handle().clone();
     page::finish(&window, move || report(hide(&handle)))
 }
