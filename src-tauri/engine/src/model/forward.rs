@@ -7,22 +7,17 @@ use std::ops::Range;
 
 use super::Config;
 use super::op::Rows;
+use super::product::{Scratch, Tiles, add_product, product};
 use super::weights::{Layer, Layout};
 use crate::attention::{Partial, Query, SEGMENT, attend_segment};
 use crate::cancel::Cancel;
-use crate::kernels::{
-    Activations, Expanded, Isa, Matrix, TILE, WIDE, expand_tile, expanded_product, read_row,
-    rms_norm, swiglu, tile_product,
-};
+use crate::kernels::{Activations, Isa, TILE, WIDE, read_row, rms_norm, swiglu};
 use crate::kv::KvCache;
 use crate::pool::Pool;
 
 /// Tokens that a step takes at most: enough that unpacking weights is paid off, few enough that a
 /// cancelled prefill ends soon.
 pub(crate) const STEP_TOKENS: usize = 128;
-
-/// Columns from which on unpacking a tile first is faster.
-const EXPAND_FROM: usize = 24;
 
 /// Threads and work memory, used by one step at a time.
 pub(crate) struct Runtime {
@@ -35,42 +30,6 @@ pub(crate) struct Runtime {
     inner: Activations,
     partials: Vec<Partial>,
     rotations: Vec<[f32; 2]>,
-}
-
-/// Vectors of `rows` elements for some columns, as `[tile][column][16]`.
-#[derive(Debug, Default)]
-struct Tiles {
-    columns: usize,
-    /// Floats from one tile to the next; with several columns padded off powers of two, whose
-    /// multiples would all fall into the same cache set.
-    stride: usize,
-    data: Vec<f32>,
-}
-
-impl Tiles {
-    fn reset(&mut self, rows: usize, columns: usize) {
-        self.columns = columns;
-        self.stride = if columns == 1 {
-            TILE
-        } else {
-            (columns + 1) * TILE
-        };
-        self.data.resize(rows.div_ceil(TILE) * self.stride, 0.0);
-    }
-
-    /// Copies rows from `first` on, a multiple of 16, of one column.
-    fn read(&self, column: usize, first: usize, out: &mut [f32]) {
-        let tiles = self.data[first / TILE * self.stride..].chunks(self.stride);
-        for (out, tile) in out.chunks_mut(TILE).zip(tiles) {
-            out.copy_from_slice(&tile[column * TILE..][..out.len()]);
-        }
-    }
-
-    fn write(&mut self, column: usize, values: &[f32]) {
-        for (values, tile) in values.chunks(TILE).zip(self.data.chunks_mut(self.stride)) {
-            tile[column * TILE..][..values.len()].copy_from_slice(values);
-        }
-    }
 }
 
 /// What a step works on.
@@ -471,77 +430,6 @@ impl Step<'_> {
         }
         rows
     }
-}
-
-/// Unpacked tiles of up to two matrices, reused from tile to tile by one thread.
-type Scratch = [Vec<Expanded>; 2];
-
-/// Computes tile `tile` of each of `matrices` for all columns of `input` and hands the 16 rows to
-/// `sink`, column by column.
-fn product<const M: usize>(
-    isa: Isa,
-    matrices: [&Matrix; M],
-    arena: &[u8],
-    tile: usize,
-    input: &Activations,
-    scratch: &mut Scratch,
-    mut sink: impl FnMut(usize, [&[f32; TILE]; M]),
-) {
-    let columns = input.columns();
-    if columns == 1 {
-        let out = matrices.map(|matrix| tile_product::<1>(isa, matrix, arena, tile, input, 0));
-        sink(0, out.each_ref().map(|out| &out[0]));
-        return;
-    }
-    let mut expanded = [false; M];
-    if columns >= EXPAND_FROM {
-        for ((matrix, scratch), expanded) in matrices.iter().zip(&mut *scratch).zip(&mut expanded) {
-            *expanded = expand_tile(isa, matrix, arena, tile, scratch);
-        }
-    }
-    for first in (0..columns).step_by(WIDE) {
-        let out: [_; M] = std::array::from_fn(|index| {
-            if expanded[index] {
-                expanded_product::<WIDE>(isa, &scratch[index], input, first)
-            } else {
-                tile_product::<WIDE>(isa, matrices[index], arena, tile, input, first)
-            }
-        });
-        for column in 0..WIDE.min(columns - first) {
-            sink(first + column, out.each_ref().map(|out| &out[column]));
-        }
-    }
-}
-
-/// Adds `matrix` times `input` to `hidden`.
-fn add_product(
-    pool: &mut Pool,
-    isa: Isa,
-    matrix: &Matrix,
-    arena: &[u8],
-    input: &Activations,
-    hidden: &mut Tiles,
-) {
-    pool.pieces(
-        &mut hidden.data,
-        hidden.stride,
-        Scratch::default,
-        |scratch, tile, out| {
-            product(
-                isa,
-                [matrix],
-                arena,
-                tile,
-                input,
-                scratch,
-                |column, [values]| {
-                    for (out, value) in out[column * TILE..].iter_mut().zip(values) {
-                        *out += value;
-                    }
-                },
-            );
-        },
-    );
 }
 
 /// Rotates adjacent pairs, as GGUF files of this family want it.

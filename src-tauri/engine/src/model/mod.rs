@@ -3,6 +3,7 @@
 mod config;
 mod forward;
 mod op;
+mod product;
 mod weights;
 
 pub(crate) use config::Config;

@@ -1,0 +1,116 @@
+//! Matrix products of a step, tile by tile, and the memory they write.
+
+use crate::kernels::{
+    Activations, Expanded, Isa, Matrix, TILE, WIDE, expand_tile, expanded_product, tile_product,
+};
+use crate::pool::Pool;
+
+/// Columns from which on unpacking a tile first is faster.
+const EXPAND_FROM: usize = 24;
+
+/// Vectors of `rows` elements for some columns, as `[tile][column][16]`.
+#[derive(Debug, Default)]
+pub(super) struct Tiles {
+    pub(super) columns: usize,
+    /// Floats from one tile to the next; with several columns padded off powers of two, whose
+    /// multiples would all fall into the same cache set.
+    pub(super) stride: usize,
+    pub(super) data: Vec<f32>,
+}
+
+impl Tiles {
+    pub(super) fn reset(&mut self, rows: usize, columns: usize) {
+        self.columns = columns;
+        self.stride = if columns == 1 {
+            TILE
+        } else {
+            (columns + 1) * TILE
+        };
+        self.data.resize(rows.div_ceil(TILE) * self.stride, 0.0);
+    }
+
+    /// Copies rows from `first` on, a multiple of 16, of one column.
+    pub(super) fn read(&self, column: usize, first: usize, out: &mut [f32]) {
+        let tiles = self.data[first / TILE * self.stride..].chunks(self.stride);
+        for (out, tile) in out.chunks_mut(TILE).zip(tiles) {
+            out.copy_from_slice(&tile[column * TILE..][..out.len()]);
+        }
+    }
+
+    pub(super) fn write(&mut self, column: usize, values: &[f32]) {
+        for (values, tile) in values.chunks(TILE).zip(self.data.chunks_mut(self.stride)) {
+            tile[column * TILE..][..values.len()].copy_from_slice(values);
+        }
+    }
+}
+
+/// Unpacked tiles of up to two matrices, reused from tile to tile by one thread.
+pub(super) type Scratch = [Vec<Expanded>; 2];
+
+/// Computes tile `tile` of each of `matrices` for all columns of `input` and hands the 16 rows to
+/// `sink`, column by column.
+pub(super) fn product<const M: usize>(
+    isa: Isa,
+    matrices: [&Matrix; M],
+    arena: &[u8],
+    tile: usize,
+    input: &Activations,
+    scratch: &mut Scratch,
+    mut sink: impl FnMut(usize, [&[f32; TILE]; M]),
+) {
+    let columns = input.columns();
+    if columns == 1 {
+        let out = matrices.map(|matrix| tile_product::<1>(isa, matrix, arena, tile, input, 0));
+        sink(0, out.each_ref().map(|out| &out[0]));
+        return;
+    }
+    let mut expanded = [false; M];
+    if columns >= EXPAND_FROM {
+        for ((matrix, scratch), expanded) in matrices.iter().zip(&mut *scratch).zip(&mut expanded) {
+            *expanded = expand_tile(isa, matrix, arena, tile, scratch);
+        }
+    }
+    for first in (0..columns).step_by(WIDE) {
+        let out: [_; M] = std::array::from_fn(|index| {
+            if expanded[index] {
+                expanded_product::<WIDE>(isa, &scratch[index], input, first)
+            } else {
+                tile_product::<WIDE>(isa, matrices[index], arena, tile, input, first)
+            }
+        });
+        for column in 0..WIDE.min(columns - first) {
+            sink(first + column, out.each_ref().map(|out| &out[column]));
+        }
+    }
+}
+
+/// Adds `matrix` times `input` to `hidden`.
+pub(super) fn add_product(
+    pool: &mut Pool,
+    isa: Isa,
+    matrix: &Matrix,
+    arena: &[u8],
+    input: &Activations,
+    hidden: &mut Tiles,
+) {
+    pool.pieces(
+        &mut hidden.data,
+        hidden.stride,
+        Scratch::default,
+        |scratch, tile, out| {
+            product(
+                isa,
+                [matrix],
+                arena,
+                tile,
+                input,
+                scratch,
+                |column, [values]| {
+                    for (out, value) in out[column * TILE..].iter_mut().zip(values) {
+                        *out += value;
+                    }
+                },
+            );
+        },
+    );
+}
