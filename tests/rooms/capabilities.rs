@@ -395,6 +395,7 @@ fn hundreds_that_wait_hold_no_thread_and_no_slot() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(3)
+        .enable_time()
         .build()
         .unwrap();
     runtime.block_on(async {

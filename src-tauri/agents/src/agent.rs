@@ -28,14 +28,30 @@ impl Agent {
     /// The image names a tool that is not there.
     pub fn new(image: Image) -> Result<Self, ImageError> {
         let all = tools::all();
-        let known = || all.iter().map(|t| t.card().name).collect::<Vec<_>>().join(", ");
-        if let Some(tool) = image.tools.iter().find(|n| all.iter().all(|t| t.card().name != **n)) {
+        let known = || {
+            all.iter()
+                .map(|t| t.card().name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        if let Some(tool) = image
+            .tools
+            .iter()
+            .find(|n| all.iter().all(|t| t.card().name != **n))
+        {
             let (image, tool) = (image.name, tool.clone());
-            return Err(ImageError::NoTool { image, tool, known: known() });
+            return Err(ImageError::NoTool {
+                image,
+                tool,
+                known: known(),
+            });
         }
         let named = |tool: &&'static dyn Tool| image.tools.iter().any(|n| n == tool.card().name);
         let reader = Reader::new(all.iter().copied().filter(named).collect()).map_err(|e| {
-            ImageError::Wording { image: image.name.clone(), why: e.to_string() }
+            ImageError::Wording {
+                image: image.name.clone(),
+                why: e.to_string(),
+            }
         })?;
         Ok(Self { image, reader })
     }
@@ -47,7 +63,11 @@ impl Agent {
 
     /// What the request asks for, and the workspace's names where they were needed for it.
     async fn observe(&self, sys: &Sys) -> Result<(Reading, Survey), SysError> {
-        let earlier: Vec<&str> = sys.history().iter().map(|turn| turn.request.as_str()).collect();
+        let earlier: Vec<&str> = sys
+            .history()
+            .iter()
+            .map(|turn| turn.request.as_str())
+            .collect();
         let unseen = Survey::default();
         let reading = self.reader.read(sys.goal(), &unseen, &earlier);
         if reading.is_whole() && reading.parts.iter().all(|part| self.is_blind(part)) {
@@ -64,7 +84,11 @@ impl Agent {
     }
 
     fn tool(&self, name: &str) -> Option<&'static dyn Tool> {
-        self.reader.tools().iter().find(|tool| tool.card().name == name).copied()
+        self.reader
+            .tools()
+            .iter()
+            .find(|tool| tool.card().name == name)
+            .copied()
     }
 }
 
@@ -78,8 +102,12 @@ impl Program for Agent {
             return Ok(failed(language.failure(&error, &[]), error));
         }
         if sys.goal().len() > REQUEST_BYTES_AT_MOST {
-            let what = format!("the request has {} bytes; {REQUEST_BYTES_AT_MOST} at most can be read", sys.goal().len());
-            let error = SysError::new(Code::Limit, what).hint("put the long part into a file and name it");
+            let what = format!(
+                "the request has {} bytes; {REQUEST_BYTES_AT_MOST} at most can be read",
+                sys.goal().len()
+            );
+            let error =
+                SysError::new(Code::Limit, what).hint("put the long part into a file and name it");
             return Ok(failed(language.failure(&error, &[]), error));
         }
         let (reading, survey) = self.observe(&sys).await?;
@@ -90,19 +118,33 @@ impl Program for Agent {
             budget: &self.image.budget,
             system_prompt: &self.image.system_prompt,
         };
-        let mut work = Work { agent: self, desk, steps: 0, done: Vec::new(), told: Vec::new() };
+        let mut work = Work {
+            agent: self,
+            desk,
+            steps: 0,
+            done: Vec::new(),
+            told: Vec::new(),
+        };
         for part in &reading.parts {
             if let Err(stop) = work.part(part).await? {
                 work.told.push(stop.told);
                 return Ok(failed(work.told.join("\n\n"), stop.error));
             }
         }
-        Ok(Exit { ok: true, answer: work.told.join("\n\n"), error: None })
+        Ok(Exit {
+            ok: true,
+            answer: work.told.join("\n\n"),
+            error: None,
+        })
     }
 }
 
 fn failed(answer: String, error: SysError) -> Exit {
-    Exit { ok: false, answer, error: Some(error) }
+    Exit {
+        ok: false,
+        answer,
+        error: Some(error),
+    }
 }
 
 /// Why the work ends before the request is done, and what the person is told.
@@ -153,7 +195,10 @@ impl Work<'_> {
                     tried.push(call.clone());
                     let retries = self.agent.image.budget.max_retries as usize;
                     // Another reading of the request is tried only where nothing can be harmed.
-                    let other = part.candidates.iter().any(|c| !tried.contains(&c.call) && self.reads(&c.call));
+                    let other = part
+                        .candidates
+                        .iter()
+                        .any(|c| !tried.contains(&c.call) && self.reads(&c.call));
                     if !(reads && wrong && other && tried.len() <= retries) {
                         return self.evaluate(error, Some((tool, &call))).map(Err);
                     }
@@ -163,7 +208,9 @@ impl Work<'_> {
     }
 
     fn reads(&self, call: &Call) -> bool {
-        self.agent.tool(&call.tool).is_some_and(|tool| tool.card().effect == Effect::Read)
+        self.agent
+            .tool(&call.tool)
+            .is_some_and(|tool| tool.card().effect == Effect::Read)
     }
 
     /// What an error means for the person. An interruption ends the process itself.
@@ -180,7 +227,9 @@ impl Work<'_> {
             (Code::NotFound, Some((_, call))) => {
                 let named = ["path", "from"].iter().find_map(|name| call.text(name));
                 let missing = named.filter(|path| self.desk.survey.at(path).is_none());
-                let close = missing.map(|path| self.desk.survey.close_to(path)).unwrap_or_default();
+                let close = missing
+                    .map(|path| self.desk.survey.close_to(path))
+                    .unwrap_or_default();
                 language.failure(&error, &close)
             }
             _ => language.failure(&error, &[]),
@@ -192,15 +241,22 @@ impl Work<'_> {
         let language = self.desk.language;
         let card = self.agent.tool(tool).map(Tool::card);
         let fits = |example: &&tools::Example| Language::of(example.request) == language;
-        let example = card.and_then(|card| card.examples.iter().find(fits).or(card.examples.first()));
+        let example =
+            card.and_then(|card| card.examples.iter().find(fits).or(card.examples.first()));
         let told = match example {
             Some(example) => language.say(
-                format!("I am not sure what to do it with. Say it like “{}”.", example.request),
+                format!(
+                    "I am not sure what to do it with. Say it like “{}”.",
+                    example.request
+                ),
                 format!("还不清楚要对什么做。可以这样说：“{}”。", example.request),
             ),
             None => tools::what_can_be_asked(&self.desk),
         };
-        Stop { told, error: SysError::new(Code::Invalid, "the request leaves open what is meant") }
+        Stop {
+            told,
+            error: SysError::new(Code::Invalid, "the request leaves open what is meant"),
+        }
     }
 
     fn repeated(&self, title: &str) -> String {
@@ -216,7 +272,10 @@ impl Work<'_> {
             format!("I stopped after {steps} steps, which is the bound. Ask for the rest in another request."),
             format!("做了 {steps} 步就停下了，这是上限。其余的请另外再说。"),
         );
-        let error = SysError::new(Code::Limit, format!("{steps} steps were taken, which is the bound"));
+        let error = SysError::new(
+            Code::Limit,
+            format!("{steps} steps were taken, which is the bound"),
+        );
         Stop { told, error }
     }
 }

@@ -21,7 +21,10 @@ impl Call {
             Value::Object(map) => map,
             _ => Map::new(),
         };
-        Self { tool: tool.to_owned(), arguments }
+        Self {
+            tool: tool.to_owned(),
+            arguments,
+        }
     }
 
     /// An argument that is a text.
@@ -32,6 +35,8 @@ impl Call {
     /// The call in one line, for a log or a model.
     pub fn describe(&self) -> String {
         let arguments: Vec<String> = self.arguments.values().map(ToString::to_string).collect();
-        format!("{} {}", self.tool, arguments.join(" ")).trim_end().to_owned()
+        format!("{} {}", self.tool, arguments.join(" "))
+            .trim_end()
+            .to_owned()
     }
 }

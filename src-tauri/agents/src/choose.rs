@@ -32,23 +32,39 @@ pub(crate) async fn choose(
     part: &Part,
     failed: &[Call],
 ) -> Result<Choice, SysError> {
-    let mut open: Vec<Candidate> =
-        part.candidates.iter().filter(|c| !failed.contains(&c.call)).cloned().collect();
+    let mut open: Vec<Candidate> = part
+        .candidates
+        .iter()
+        .filter(|c| !failed.contains(&c.call))
+        .cloned()
+        .collect();
     if let Some(clear) = clear(&open) {
         return certain(desk, clear.clone()).await.map(Choice::Act);
     }
-    if !open.iter().any(|c| c.evidence == Evidence::Whole) {
+    // What talks about no tool at all is talked about, or looked for in the files.
+    if open.is_empty() && part.hints.is_empty() {
         for general in tools.iter().filter(|tool| tool.card().general) {
-            let Some(whole) = general.card().whole else { continue };
+            let Some(whole) = general.card().whole else {
+                continue;
+            };
             let call = Call::new(general.card().name, json!({ whole: part.text }));
             if !failed.contains(&call) && open.iter().all(|c| c.call.tool != call.tool) {
-                open.push(Candidate { call, evidence: Evidence::Cue, weight: 0, several: None });
+                open.push(Candidate {
+                    call,
+                    evidence: Evidence::Cue,
+                    weight: 0,
+                    several: None,
+                });
             }
         }
     }
-    let hinted = part.hints.iter().filter(|hint| open.iter().all(|c| c.call.tool != ***hint));
-    let hinted: Vec<&'static dyn Tool> =
-        hinted.filter_map(|name| tools.iter().find(|t| t.card().name == *name).copied()).collect();
+    let hinted = part
+        .hints
+        .iter()
+        .filter(|hint| open.iter().all(|c| c.call.tool != ***hint));
+    let hinted: Vec<&'static dyn Tool> = hinted
+        .filter_map(|name| tools.iter().find(|t| t.card().name == *name).copied())
+        .collect();
     open.truncate(SHORTLIST);
     let titles: Vec<String> = open
         .iter()
@@ -64,22 +80,35 @@ pub(crate) async fn choose(
     };
     match open.into_iter().nth(best) {
         Some(candidate) => certain(desk, candidate).await.map(Choice::Act),
-        None => find_path(desk, hinted[best.saturating_sub(titles.len() - hinted.len())], part).await,
+        None => {
+            find_path(
+                desk,
+                hinted[best.saturating_sub(titles.len() - hinted.len())],
+                part,
+            )
+            .await
+        }
     }
 }
 
 /// The first candidate where its wording is the whole request and no other comes near.
 fn clear(open: &[Candidate]) -> Option<&Candidate> {
-    let best = open.first().filter(|best| best.evidence == Evidence::Whole)?;
+    let best = open
+        .first()
+        .filter(|best| best.evidence == Evidence::Whole)?;
     let next = open.get(1).filter(|next| next.evidence == Evidence::Whole);
-    next.is_none_or(|next| best.weight >= next.weight + CLEAR_LEAD).then_some(best)
+    next.is_none_or(|next| best.weight >= next.weight + CLEAR_LEAD)
+        .then_some(best)
 }
 
 /// The candidate's call, after asking which of several paths is meant.
 async fn certain(desk: &Desk<'_>, candidate: Candidate) -> Result<Call, SysError> {
     let mut call = candidate.call;
     if let Some((argument, paths)) = candidate.several {
-        let name = call.text(&argument).map(crate::survey::last_part).unwrap_or_default();
+        let name = call
+            .text(&argument)
+            .map(crate::survey::last_part)
+            .unwrap_or_default();
         let text = desk.language.say(
             format!("Several files are called `{name}`. Which one?"),
             format!("有几个文件叫 `{name}`，是哪一个？"),
@@ -91,16 +120,24 @@ async fn certain(desk: &Desk<'_>, candidate: Candidate) -> Result<Call, SysError
 }
 
 /// The person's choice among paths. Any other answer is none of them.
-async fn ask_which(
-    desk: &Desk<'_>,
-    text: String,
-    paths: Vec<String>,
-) -> Result<String, SysError> {
-    let answer = desk.sys.call(HumanAsk { text, choices: paths.clone() }).await?;
-    paths.into_iter().find(|path| *path == answer.trim()).ok_or_else(|| {
-        SysError::new(Code::Invalid, format!("`{}` is none of the files asked about", answer.trim()))
+async fn ask_which(desk: &Desk<'_>, text: String, paths: Vec<String>) -> Result<String, SysError> {
+    let answer = desk
+        .sys
+        .call(HumanAsk {
+            text,
+            choices: paths.clone(),
+        })
+        .await?;
+    paths
+        .into_iter()
+        .find(|path| *path == answer.trim())
+        .ok_or_else(|| {
+            SysError::new(
+                Code::Invalid,
+                format!("`{}` is none of the files asked about", answer.trim()),
+            )
             .hint("ask again and name the file with its folder")
-    })
+        })
 }
 
 /// The index of the title that the request makes likeliest: what the model gives it after the
@@ -110,8 +147,14 @@ async fn weigh(desk: &Desk<'_>, request: &str, titles: &[String]) -> Result<usiz
     for said in [request, ""] {
         let score = LlmScore {
             messages: vec![
-                message(Role::System, "You name what the person wants done, in a few words."),
-                message(Role::User, format!("Request: {said}\nWhat does the person want?")),
+                message(
+                    Role::System,
+                    "You name what the person wants done, in a few words.",
+                ),
+                message(
+                    Role::User,
+                    format!("Request: {said}\nWhat does the person want?"),
+                ),
             ],
             prefix: "The person wants to ".to_owned(),
             choices: titles.to_vec(),
@@ -123,7 +166,9 @@ async fn weigh(desk: &Desk<'_>, request: &str, titles: &[String]) -> Result<usiz
         let of = |weights: &[f64]| weights.get(i).copied().unwrap_or(f64::NEG_INFINITY);
         of(&weights[0]) - of(&weights[1])
     };
-    Ok((0..titles.len()).max_by(|a, b| gain(*a).total_cmp(&gain(*b)).then(b.cmp(a))).unwrap_or(0))
+    Ok((0..titles.len())
+        .max_by(|a, b| gain(*a).total_cmp(&gain(*b)).then(b.cmp(a)))
+        .unwrap_or(0))
 }
 
 /// A call of a tool that lacks only the path of a file, which is looked for by what the request
@@ -134,19 +179,26 @@ async fn find_path(
     part: &Part,
 ) -> Result<Choice, SysError> {
     let card = tool.card();
-    let [(argument, Need::Path)] = card.needs else { return Ok(Choice::Missing(card.name)) };
+    let [(argument, Need::Path)] = card.needs else {
+        return Ok(Choice::Missing(card.name));
+    };
     let found = search::files(&search::documents(desk).await?, &part.text);
     let paths: Vec<String> = found.into_iter().map(|file| file.path).take(4).collect();
     let path = match paths.len() {
         0 => return Ok(Choice::Missing(card.name)),
         1 => paths.into_iter().next().unwrap_or_default(),
         _ if card.effect == steward_kernel::syscall::Effect::Irreversible => {
-            let text = desk.language.say("Which file do you mean?", "您指的是哪个文件？");
+            let text = desk
+                .language
+                .say("Which file do you mean?", "您指的是哪个文件？");
             ask_which(desk, text, paths).await?
         }
         _ => return write_call(desk, tool, argument, &paths, part).await,
     };
-    Ok(Choice::Act(Call::new(card.name, json!({ *argument: path }))))
+    Ok(Choice::Act(Call::new(
+        card.name,
+        json!({ *argument: path }),
+    )))
 }
 
 /// The model writes the call itself, under a grammar that admits this tool and these paths only.
@@ -158,17 +210,21 @@ async fn write_call(
     part: &Part,
 ) -> Result<Choice, SysError> {
     let name = tool.card().name;
-    let object = |properties: Value, required: Value| {
-        json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
-    };
+    let object = |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
     let arguments = object(json!({ argument: { "enum": paths } }), json!([argument]));
     let schema = object(
         json!({ "tool": { "enum": [name] }, "arguments": arguments }),
         json!(["tool", "arguments"]),
     );
     let mut messages = vec![
-        message(Role::System, format!("Answer with one JSON call. `{name}` {}.", tool.card().about)),
-        message(Role::User, format!("Files: {}\nRequest: {}", paths.join(", "), part.text)),
+        message(
+            Role::System,
+            format!("Answer with one JSON call. `{name}` {}.", tool.card().about),
+        ),
+        message(
+            Role::User,
+            format!("Files: {}\nRequest: {}", paths.join(", "), part.text),
+        ),
     ];
     for _ in 0..=desk.budget.max_retries {
         let request = ChatRequest {
@@ -177,22 +233,38 @@ async fn write_call(
             max_tokens: 96,
             sampling: Sampling::default(),
             stop: Vec::new(),
-            constraint: Some(Constraint::JsonSchema { schema: schema.clone() }),
+            constraint: Some(Constraint::JsonSchema {
+                schema: schema.clone(),
+            }),
         };
-        let call = LlmChat { request, visible: false, purpose: format!("choose the file to {name}") };
+        let call = LlmChat {
+            request,
+            visible: false,
+            purpose: format!("choose the file to {name}"),
+        };
         let reply = desk.sys.call(call).await?;
         match read_call(tool, &reply.text) {
-            Ok(call) if call.text(argument).is_some_and(|p| paths.iter().any(|path| path == p)) => {
+            Ok(call)
+                if call
+                    .text(argument)
+                    .is_some_and(|p| paths.iter().any(|path| path == p)) =>
+            {
                 return Ok(Choice::Act(call));
             }
             Ok(call) => {
                 let wrong = call.text(argument).unwrap_or_default().to_owned();
                 messages.push(message(Role::Assistant, reply.text));
-                messages.push(message(Role::User, format!("`{wrong}` is not one of the files.")));
+                messages.push(message(
+                    Role::User,
+                    format!("`{wrong}` is not one of the files."),
+                ));
             }
             Err(why) => {
                 messages.push(message(Role::Assistant, reply.text));
-                messages.push(message(Role::User, format!("That is no call: {why}. The form is {schema}")));
+                messages.push(message(
+                    Role::User,
+                    format!("That is no call: {why}. The form is {schema}"),
+                ));
             }
         }
     }

@@ -24,7 +24,12 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { max_steps: 16, max_retries: 2, reading_tokens: 1_400, answer_tokens: 220 }
+        Self {
+            max_steps: 16,
+            max_retries: 2,
+            reading_tokens: 1_400,
+            answer_tokens: 160,
+        }
     }
 }
 
@@ -51,10 +56,12 @@ impl Image {
         Self {
             name: "base".to_owned(),
             about: "does what a person asks with the files of a workspace".to_owned(),
-            system_prompt: "You are Steward, a calm and exact assistant. Answer briefly, in plain \
-                            text. Say so when you do not know."
-                .to_owned(),
-            tools: crate::tools::all().iter().map(|tool| tool.card().name.to_owned()).collect(),
+            // Small models know this sentence best: others make the default one stray.
+            system_prompt: "You are a helpful assistant.".to_owned(),
+            tools: crate::tools::all()
+                .iter()
+                .map(|tool| tool.card().name.to_owned())
+                .collect(),
             budget: Budget::default(),
         }
     }
@@ -113,7 +120,9 @@ impl Images {
 
     /// The program of an image.
     pub fn program(&self, name: &str) -> Option<Arc<dyn Program>> {
-        self.agents.get(name).map(|agent| Arc::clone(agent) as Arc<dyn Program>)
+        self.agents
+            .get(name)
+            .map(|agent| Arc::clone(agent) as Arc<dyn Program>)
     }
 
     /// Names of all images, sorted.

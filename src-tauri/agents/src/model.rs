@@ -7,21 +7,30 @@ use steward_kernel::syscall::LlmChat;
 use crate::tools::Desk;
 
 pub(crate) fn message(role: Role, content: impl Into<String>) -> Message {
-    Message { role, content: content.into() }
+    Message {
+        role,
+        content: content.into(),
+    }
 }
 
 /// The model's answer to one request in words, shown as it comes.
 pub(crate) async fn say(desk: &Desk<'_>, ask: &str, purpose: &str) -> Result<String, SysError> {
     let request = ChatRequest {
-        messages: vec![message(Role::System, desk.system_prompt), message(Role::User, ask)],
+        messages: vec![
+            message(Role::System, desk.system_prompt),
+            message(Role::User, ask),
+        ],
         prefix: String::new(),
         max_tokens: desk.budget.answer_tokens,
-        // Some chance keeps a small model from circling; the seed keeps the answer the same.
-        sampling: Sampling { temperature: 0.6, top_p: 0.9, seed: 7 },
+        sampling: Sampling::default(),
         stop: Vec::new(),
         constraint: None,
     };
-    let call = LlmChat { request, visible: true, purpose: purpose.to_owned() };
+    let call = LlmChat {
+        request,
+        visible: true,
+        purpose: purpose.to_owned(),
+    };
     Ok(tidy(&desk.sys.call(call).await?))
 }
 
@@ -39,7 +48,11 @@ pub(crate) fn tidy(reply: &ChatReply) -> String {
         kept.push_str(sentence);
     }
     if reply.finish == Finish::Length {
-        let whole = sentences(&kept).into_iter().filter(|s| ends_whole(s)).map(str::len).sum::<usize>();
+        let whole = sentences(&kept)
+            .into_iter()
+            .filter(|s| ends_whole(s))
+            .map(str::len)
+            .sum::<usize>();
         if whole > 0 {
             kept.truncate(whole);
         }
@@ -48,7 +61,9 @@ pub(crate) fn tidy(reply: &ChatReply) -> String {
 }
 
 fn ends_whole(sentence: &str) -> bool {
-    sentence.trim_end().ends_with(['.', '!', '?', '。', '！', '？', '”', '"', ')', ':'])
+    sentence
+        .trim_end()
+        .ends_with(['.', '!', '?', '。', '！', '？', '”', '"', ')', ':'])
 }
 
 /// A text cut into sentences and lines, with the white space that follows each.
@@ -86,8 +101,13 @@ pub(crate) fn sentences(text: &str) -> Vec<&str> {
 }
 
 fn abbreviated(before: &str) -> bool {
-    let word = before.rsplit(|c: char| !c.is_alphanumeric() && c != '.').next().unwrap_or_default();
-    let known = ["Mr", "Mrs", "Ms", "Dr", "St", "No", "vs", "etc", "e.g", "i.e", "approx"];
+    let word = before
+        .rsplit(|c: char| !c.is_alphanumeric() && c != '.')
+        .next()
+        .unwrap_or_default();
+    let known = [
+        "Mr", "Mrs", "Ms", "Dr", "St", "No", "vs", "etc", "e.g", "i.e", "approx",
+    ];
     known.contains(&word) || (word.len() == 1 && word.chars().all(|c| c.is_ascii_uppercase()))
 }
 
@@ -95,7 +115,12 @@ fn abbreviated(before: &str) -> bool {
 pub(crate) fn estimate_tokens(text: &str) -> usize {
     let wide = text.chars().filter(|c| !c.is_ascii()).count();
     let digits = text.chars().filter(|c| c.is_ascii_digit()).count();
-    let other = text.len() - text.chars().filter(|c| !c.is_ascii()).map(char::len_utf8).sum::<usize>();
+    let other = text.len()
+        - text
+            .chars()
+            .filter(|c| !c.is_ascii())
+            .map(char::len_utf8)
+            .sum::<usize>();
     (other - digits).div_ceil(3) + digits + wide * 3
 }
 
@@ -122,7 +147,9 @@ pub(crate) fn fitting(text: &str, tokens: usize) -> (&str, bool) {
             }
         }
     }
-    let cut = text[..low].rfind(['.', '\n', '。']).map_or(low, |at| at + 1);
+    let cut = text[..low]
+        .rfind(['.', '\n', '。'])
+        .map_or(low, |at| at + 1);
     let mut cut = if cut * 2 > low { cut } else { low };
     while !text.is_char_boundary(cut) {
         cut += 1;
@@ -138,7 +165,10 @@ mod tests {
     fn sentences_end_where_sentences_end() {
         for (text, expected) in [
             ("One. Two.", vec!["One. ", "Two."]),
-            ("At 9:40. By Dr. Who? Yes", vec!["At 9:40. ", "By Dr. Who? ", "Yes"]),
+            (
+                "At 9:40. By Dr. Who? Yes",
+                vec!["At 9:40. ", "By Dr. Who? ", "Yes"],
+            ),
             ("a 3.5 kg\n\nb", vec!["a 3.5 kg\n\n", "b"]),
             ("一。二！", vec!["一。", "二！"]),
         ] {
@@ -150,7 +180,11 @@ mod tests {
     fn a_long_text_is_cut_at_a_sentence_within_the_bound() {
         let text = "Words of a sentence. ".repeat(200);
         let (cut, less) = fitting(&text, 300);
-        assert!(less && cut.ends_with('.') && estimate_tokens(cut) <= 300, "{}", cut.len());
+        assert!(
+            less && cut.ends_with('.') && estimate_tokens(cut) <= 300,
+            "{}",
+            cut.len()
+        );
         assert_eq!(fitting("short", 300), ("short", false));
         let chinese = "汉字。".repeat(500);
         let (cut, less) = fitting(&chinese, 90);

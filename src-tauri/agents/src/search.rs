@@ -33,19 +33,30 @@ pub(crate) struct Passage {
 /// Texts of the workspace's files, within a bound; what is no text is passed over.
 pub(crate) async fn documents(desk: &Desk<'_>) -> Result<Vec<Document>, SysError> {
     const NO_TEXT: [&str; 22] = [
-        "png", "jpg", "jpeg", "gif", "webp", "bmp", "ico", "pdf", "zip", "gz", "xz", "7z", "tar", "mp3", "mp4",
-        "wav", "mov", "docx", "xlsx", "pptx", "gguf", "db",
+        "png", "jpg", "jpeg", "gif", "webp", "bmp", "ico", "pdf", "zip", "gz", "xz", "7z", "tar",
+        "mp3", "mp4", "wav", "mov", "docx", "xlsx", "pptx", "gguf", "db",
     ];
     let readable = desk.survey.files().filter(|found| {
-        let extension = found.name().rsplit_once('.').map_or("", |(_, extension)| extension);
+        let extension = found
+            .name()
+            .rsplit_once('.')
+            .map_or("", |(_, extension)| extension);
         !found.name().starts_with('.') && !NO_TEXT.contains(&extension.to_lowercase().as_str())
     });
     let mut documents = Vec::new();
     for found in readable.take(FILES_AT_MOST) {
-        let read = FsRead { path: found.path.clone(), limit: Some(BYTES_AT_MOST) };
+        let read = FsRead {
+            path: found.path.clone(),
+            limit: Some(BYTES_AT_MOST),
+        };
         match desk.sys.call(read).await {
-            Ok(file) => documents.push(Document { path: found.path.clone(), text: file.text }),
-            Err(error) if matches!(error.code, Code::Interrupted | Code::Denied) => return Err(error),
+            Ok(file) => documents.push(Document {
+                path: found.path.clone(),
+                text: file.text,
+            }),
+            Err(error) if matches!(error.code, Code::Interrupted | Code::Denied) => {
+                return Err(error);
+            }
             Err(_) => {}
         }
     }
@@ -61,10 +72,20 @@ pub(crate) fn passages(documents: &[Document], question: &str) -> Vec<Passage> {
     let mut units: Vec<Unit<'_>> = Vec::new();
     for document in documents {
         let title = title(document);
-        for sentence in document.text.lines().flat_map(sentences) {
-            let text = sentence.trim().trim_start_matches(['#', '-', '*', '>', ' ']);
+        let mut first = true;
+        // A heading is part of the title; alone it answers nothing.
+        let lines = document.text.lines().filter(|line| !line.starts_with('#'));
+        for sentence in lines.flat_map(sentences) {
+            let text = sentence.trim().trim_start_matches(['-', '*', '>', ' ']);
             if !text.is_empty() {
-                units.push(Unit { document, text, terms: terms(text), title: title.clone() });
+                units.push(Unit {
+                    document,
+                    text,
+                    terms: terms(text),
+                    title: title.clone(),
+                    first,
+                });
+                first = false;
             }
         }
     }
@@ -76,6 +97,8 @@ struct Unit<'a> {
     text: &'a str,
     terms: Vec<String>,
     title: Vec<String>,
+    /// Whether it is the first of its file, which stands for what the title says.
+    first: bool,
 }
 
 fn rank(units: &[Unit<'_>], wanted: &[String], question: &str) -> Vec<Passage> {
@@ -88,7 +111,10 @@ fn rank(units: &[Unit<'_>], wanted: &[String], question: &str) -> Vec<Passage> {
         .iter()
         .map(|term| {
             let holding = units.iter().filter(|u| u.terms.contains(term)).count() as f64;
-            (term.as_str(), (1.0 + (count - holding + 0.5) / (holding + 0.5)).ln())
+            (
+                term.as_str(),
+                (1.0 + (count - holding + 0.5) / (holding + 0.5)).ln(),
+            )
         })
         .collect();
     let all: f64 = weights.values().sum();
@@ -108,14 +134,23 @@ fn rank(units: &[Unit<'_>], wanted: &[String], question: &str) -> Vec<Passage> {
                 covered += weight;
             }
         }
-        if own > 0.0 {
+        if own > 0.0 || (unit.first && covered > 0.0) {
             let path = unit.document.path.clone();
             let fits = if kind.fits(unit.text) { 1.25 } else { 1.0 };
             let coverage = covered / all.max(f64::MIN_POSITIVE);
-            found.push(Passage { path, text: unit.text.to_owned(), score: score * fits, coverage });
+            found.push(Passage {
+                path,
+                text: unit.text.to_owned(),
+                score: score * fits,
+                coverage,
+            });
         }
     }
-    found.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)));
+    found.sort_by(|a, b| {
+        b.score
+            .total_cmp(&a.score)
+            .then_with(|| a.path.cmp(&b.path))
+    });
     found
 }
 
@@ -129,14 +164,30 @@ pub(crate) fn files(documents: &[Document], query: &str) -> Vec<Passage> {
             // A word of the name counts as much as three of the text.
             let names = title(document);
             all.extend(names.iter().chain(&names).chain(&names).cloned());
-            Unit { document, text: "", terms: all, title: Vec::new() }
+            Unit {
+                document,
+                text: "",
+                terms: all,
+                title: Vec::new(),
+                first: false,
+            }
         })
         .collect();
     let mut ranked = rank(&units, &wanted, "");
     for file in &mut ranked {
-        let own = documents.iter().filter(|d| d.path == file.path).cloned().collect::<Vec<_>>();
+        let own = documents
+            .iter()
+            .filter(|d| d.path == file.path)
+            .cloned()
+            .collect::<Vec<_>>();
         file.text = passages(&own, query).first().map_or_else(
-            || own.first().and_then(|d| d.text.lines().find(|l| !l.trim().is_empty())).unwrap_or_default().trim().to_owned(),
+            || {
+                own.first()
+                    .and_then(|d| d.text.lines().find(|l| !l.trim().is_empty()))
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned()
+            },
             |passage| passage.text.clone(),
         );
     }
@@ -155,9 +206,21 @@ impl Kind {
     fn of(question: &str) -> Self {
         let question = question.to_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| question.contains(word));
-        if has(&["when", "what day", "what date", "what time", "什么时候", "几点", "哪天", "几号", "何时"]) {
+        if has(&[
+            "when",
+            "what day",
+            "what date",
+            "what time",
+            "什么时候",
+            "几点",
+            "哪天",
+            "几号",
+            "何时",
+        ]) {
             Kind::Time
-        } else if has(&["how much", "how many", "price", "cost", "deposit", "budget", "多少", "几个"]) {
+        } else if has(&[
+            "how much", "how many", "price", "cost", "deposit", "budget", "多少", "几个",
+        ]) {
             Kind::Amount
         } else if has(&["who ", "whose", "谁"]) {
             Kind::Person
@@ -169,7 +232,10 @@ impl Kind {
     fn fits(&self, text: &str) -> bool {
         match self {
             Kind::Time | Kind::Amount => text.chars().any(|c| c.is_ascii_digit()),
-            Kind::Person => text.split_whitespace().skip(1).any(|w| w.starts_with(char::is_uppercase)),
+            Kind::Person => text
+                .split_whitespace()
+                .skip(1)
+                .any(|w| w.starts_with(char::is_uppercase)),
             Kind::Any => false,
         }
     }
@@ -177,9 +243,21 @@ impl Kind {
 
 fn title(document: &Document) -> Vec<String> {
     let name = last_part(&document.path).replace(['-', '_', '.'], " ");
-    let folder = document.path.rsplit_once('/').map_or("", |(folder, _)| folder).replace('/', " ");
-    let heading = document.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let heading = if heading.starts_with('#') { heading } else { "" };
+    let folder = document
+        .path
+        .rsplit_once('/')
+        .map_or("", |(folder, _)| folder)
+        .replace('/', " ");
+    let heading = document
+        .text
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default();
+    let heading = if heading.starts_with('#') {
+        heading
+    } else {
+        ""
+    };
     terms(&format!("{name} {folder} {heading}"))
 }
 
@@ -188,13 +266,20 @@ pub(crate) fn terms(text: &str) -> Vec<String> {
     let mut terms = Vec::new();
     let mut word = String::new();
     let mut han: Vec<char> = Vec::new();
-    for c in text.chars().chain([' ']) {
+    let mut chars = text.chars().chain([' ']).peekable();
+    while let Some(c) = chars.next() {
+        // Within a number a comma parts thousands and a point is a part of it.
+        let number = word.ends_with(|c: char| c.is_ascii_digit())
+            && chars.peek().is_some_and(char::is_ascii_digit);
+        if number && c == ',' {
+            continue;
+        }
         let is_han = ('\u{4E00}'..='\u{9FFF}').contains(&c);
         if !is_han && !han.is_empty() {
             push_pairs(&mut terms, &han);
             han.clear();
         }
-        if is_han || !(c.is_alphanumeric() || matches!(c, '\'' | '’')) {
+        if is_han || !(c.is_alphanumeric() || matches!(c, '\'' | '’') || (number && c == '.')) {
             if !word.is_empty() {
                 terms.extend(stem(&word));
                 word.clear();
@@ -220,16 +305,101 @@ fn push_pairs(terms: &mut Vec<String>, han: &[char]) {
 
 fn stem(word: &str) -> Option<String> {
     const STOP: [&str; 89] = [
-        "a", "an", "the", "and", "or", "of", "in", "on", "at", "to", "for", "from", "by", "with", "about", "is", "are",
-        "was", "were", "be", "been", "am", "do", "does", "did", "has", "have", "had", "i", "me", "my", "mine", "you",
-        "your", "we", "our", "us", "he", "she", "it", "its", "his", "her", "they", "them", "their", "this", "that",
-        "these", "those", "there", "here", "what", "when", "where", "who", "whose", "whom", "which", "why", "how",
-        "much", "many", "long", "can", "could", "should", "would", "will", "shall", "may", "must", "please", "tell",
-        "show", "give", "find", "file", "files", "document", "documents", "any", "some", "one", "ones", "if", "not",
-        "say", "says",
+        "a",
+        "an",
+        "the",
+        "and",
+        "or",
+        "of",
+        "in",
+        "on",
+        "at",
+        "to",
+        "for",
+        "from",
+        "by",
+        "with",
+        "about",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "am",
+        "do",
+        "does",
+        "did",
+        "has",
+        "have",
+        "had",
+        "i",
+        "me",
+        "my",
+        "mine",
+        "you",
+        "your",
+        "we",
+        "our",
+        "us",
+        "he",
+        "she",
+        "it",
+        "its",
+        "his",
+        "her",
+        "they",
+        "them",
+        "their",
+        "this",
+        "that",
+        "these",
+        "those",
+        "there",
+        "here",
+        "what",
+        "when",
+        "where",
+        "who",
+        "whose",
+        "whom",
+        "which",
+        "why",
+        "how",
+        "much",
+        "many",
+        "long",
+        "can",
+        "could",
+        "should",
+        "would",
+        "will",
+        "shall",
+        "may",
+        "must",
+        "please",
+        "tell",
+        "show",
+        "give",
+        "find",
+        "file",
+        "files",
+        "document",
+        "documents",
+        "any",
+        "some",
+        "one",
+        "ones",
+        "if",
+        "not",
+        "say",
+        "says",
     ];
     let word = word.trim_matches(['\'', '’']);
-    let word = word.strip_suffix("'s").or_else(|| word.strip_suffix("’s")).unwrap_or(word);
+    let word = word
+        .strip_suffix("'s")
+        .or_else(|| word.strip_suffix("’s"))
+        .unwrap_or(word);
     if word.is_empty() || STOP.contains(&word) {
         return None;
     }
@@ -250,25 +420,46 @@ mod tests {
 
     fn shelf() -> Vec<Document> {
         [
-            ("garden.md", "# Garden\n\nThe pear tree was planted in 2019. It needs water twice a week."),
-            ("bills/heating.txt", "The heating bill of 240 euros is due on 3 May. Pay by transfer."),
+            (
+                "garden.md",
+                "# Garden\n\nThe pear tree was planted in 2019. It needs water twice a week.",
+            ),
+            (
+                "bills/heating.txt",
+                "The heating bill of 240 euros is due on 3 May. Pay by transfer.",
+            ),
             ("bills/phone.txt", "The phone costs 12 euros a month."),
             ("tasks.txt", "pay the heating bill\nwater the pear tree"),
             ("食谱.md", "红烧肉需要五花肉和冰糖。炖一个小时。"),
         ]
-        .map(|(path, text)| Document { path: path.to_owned(), text: text.to_owned() })
+        .map(|(path, text)| Document {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        })
         .to_vec()
     }
 
     #[test]
     fn questions_find_their_sentence() {
         for (question, expected) in [
-            ("When is the heating bill due?", "The heating bill of 240 euros is due on 3 May."),
-            ("how much does the phone cost", "The phone costs 12 euros a month."),
-            ("when was the pear tree planted?", "The pear tree was planted in 2019."),
+            (
+                "When is the heating bill due?",
+                "The heating bill of 240 euros is due on 3 May.",
+            ),
+            (
+                "how much does the phone cost",
+                "The phone costs 12 euros a month.",
+            ),
+            (
+                "when was the pear tree planted?",
+                "The pear tree was planted in 2019.",
+            ),
             ("红烧肉需要什么？", "红烧肉需要五花肉和冰糖。"),
         ] {
-            let best = passages(&shelf(), question).into_iter().next().map(|p| p.text);
+            let best = passages(&shelf(), question)
+                .into_iter()
+                .next()
+                .map(|p| p.text);
             assert_eq!(best.as_deref(), Some(expected), "{question}");
         }
     }
@@ -280,8 +471,14 @@ mod tests {
 
     #[test]
     fn words_find_their_file() {
-        for (query, expected) in [("phone contract", "bills/phone.txt"), ("where pear trees were planted", "garden.md")] {
-            assert_eq!(files(&shelf(), query).first().map(|p| p.path.as_str()), Some(expected));
+        for (query, expected) in [
+            ("phone contract", "bills/phone.txt"),
+            ("where pear trees were planted", "garden.md"),
+        ] {
+            assert_eq!(
+                files(&shelf(), query).first().map(|p| p.path.as_str()),
+                Some(expected)
+            );
         }
     }
 }

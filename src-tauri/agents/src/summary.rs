@@ -1,4 +1,8 @@
 //! Whether a summary keeps to its text: what can be checked exactly is not taken on trust.
+//!
+//! A number or a name that the text has not is invented. A clause must follow one sentence of the
+//! text: most of its words must stand there in the same order (the precision of ROUGE-L; Lin, 2004).
+//! Small models say false things mostly by joining true words of different sentences.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +11,14 @@ use crate::search::terms;
 
 const WORDS_AT_MOST: usize = 75;
 const WORDS_AT_LEAST: usize = 8;
-/// Share of a sentence's meaning-carrying words that must stand in the text.
-const GROUNDED: f64 = 0.6;
+/// Share of a clause's meaning-carrying words that must stand in one sentence of the text, in order.
+const CLAUSE_GROUNDED: f64 = 0.6;
+/// The same for all clauses of a sentence together.
+const SENTENCE_GROUNDED: f64 = 0.8;
 
 /// What a summary is held against.
 pub(crate) struct Source {
+    sentences: Vec<Vec<String>>,
     terms: BTreeSet<String>,
     numbers: BTreeSet<String>,
     words: usize,
@@ -19,28 +26,99 @@ pub(crate) struct Source {
 
 impl Source {
     pub(crate) fn of(text: &str) -> Self {
-        Self { terms: terms(text).into_iter().collect(), numbers: numbers(text), words: words(text) }
+        Self {
+            sentences: sentences(text).into_iter().map(terms).collect(),
+            terms: terms(text).into_iter().collect(),
+            numbers: numbers(text),
+            words: words(text),
+        }
     }
 
-    /// Whether a sentence has no number, and few words, that the text has not.
+    /// Whether a sentence has no number and no name that the text has not, and each clause of it
+    /// follows a sentence of the text.
     fn holds(&self, sentence: &str) -> bool {
-        let said = terms(sentence);
-        let known = said.iter().filter(|term| self.terms.contains(*term)).count();
-        numbers(sentence).is_subset(&self.numbers)
-            && known as f64 >= said.len() as f64 * GROUNDED
-            && known > 0
+        let names = sentence
+            .split_whitespace()
+            .skip(1)
+            .filter(|w| w.starts_with(char::is_uppercase));
+        let known = |word: &str| terms(word).iter().all(|term| self.terms.contains(term));
+        !terms(sentence).is_empty()
+            && numbers(sentence).is_subset(&self.numbers)
+            && names.into_iter().all(known)
+            && self.follows(sentence)
+    }
+
+    fn follows(&self, sentence: &str) -> bool {
+        let (mut said, mut found) = (0.0, 0.0);
+        for clause in clauses(sentence) {
+            let terms = terms(&clause);
+            let best = self
+                .sentences
+                .iter()
+                .map(|sentence| common(&terms, sentence))
+                .max();
+            let (all, best) = (terms.len() as f64, best.unwrap_or(0) as f64);
+            if best < all * CLAUSE_GROUNDED {
+                return false;
+            }
+            said += all;
+            found += best;
+        }
+        found >= said * SENTENCE_GROUNDED
     }
 }
 
-/// The sentences of a summary that keep to the text, each once, within the bound of words; `None`
+/// A sentence's clauses; a short one counts with the one before it.
+fn clauses(sentence: &str) -> Vec<String> {
+    const TERMS_OF_A_CLAUSE: usize = 2;
+    let mut clauses: Vec<String> = Vec::new();
+    let mut number = false;
+    let ends = |c: char| {
+        let after_digit = std::mem::replace(&mut number, c.is_ascii_digit());
+        matches!(c, ';' | '，' | '；') || (c == ',' && !after_digit)
+    };
+    let parts: Vec<&str> = sentence.split(ends).collect();
+    for part in parts.into_iter().flat_map(|part| part.split(" and ")) {
+        match clauses.last_mut() {
+            Some(last) if terms(part).len() < TERMS_OF_A_CLAUSE => {
+                last.push(' ');
+                last.push_str(part);
+            }
+            _ => clauses.push(part.to_owned()),
+        }
+    }
+    clauses
+}
+
+/// Length of the longest common subsequence.
+fn common(a: &[String], b: &[String]) -> usize {
+    let mut row = vec![0; b.len() + 1];
+    for x in a {
+        let mut diagonal = 0;
+        for (j, y) in b.iter().enumerate() {
+            let above = row[j + 1];
+            row[j + 1] = if x == y {
+                diagonal + 1
+            } else {
+                above.max(row[j])
+            };
+            diagonal = above;
+        }
+    }
+    row[b.len()]
+}
+
+/// The sentences of summaries that keep to the text, each once, within the bound of words; `None`
 /// where too little is left.
-pub(crate) fn check(source: &Source, summary: &str) -> Option<String> {
+pub(crate) fn check(source: &Source, summaries: &[String]) -> Option<String> {
     let mut kept = String::new();
     let mut said: Vec<BTreeSet<String>> = Vec::new();
-    for sentence in sentences(summary) {
+    for sentence in summaries.iter().flat_map(|summary| sentences(summary)) {
         let sentence = sentence.trim().trim_start_matches(['#', '*', '-', ' ']);
         let own: BTreeSet<String> = terms(sentence).into_iter().collect();
-        let new = said.iter().all(|earlier| own.intersection(earlier).count() * 10 < own.len() * 8);
+        let new = said
+            .iter()
+            .all(|earlier| own.intersection(earlier).count() * 10 < own.len() * 8);
         if !source.holds(sentence) || !new || sentence.ends_with(':') {
             continue;
         }
@@ -50,7 +128,9 @@ pub(crate) fn check(source: &Source, summary: &str) -> Option<String> {
         if !kept.is_empty() {
             kept.push(' ');
         }
-        kept.push_str(sentence);
+        let mut letters = sentence.chars();
+        kept.extend(letters.next().into_iter().flat_map(char::to_uppercase));
+        kept.push_str(letters.as_str());
         said.push(own);
     }
     let least = WORDS_AT_LEAST.min(source.words / 2).max(1);
@@ -91,7 +171,10 @@ fn cut(text: &str) -> String {
 
 /// Words, where two Chinese characters count as one.
 fn words(text: &str) -> usize {
-    let han = text.chars().filter(|c| ('\u{4E00}'..='\u{9FFF}').contains(c)).count();
+    let han = text
+        .chars()
+        .filter(|c| ('\u{4E00}'..='\u{9FFF}').contains(c))
+        .count();
     let other = text
         .split(|c: char| c.is_whitespace() || ('\u{4E00}'..='\u{9FFF}').contains(&c))
         .filter(|word| word.chars().any(char::is_alphanumeric))
@@ -133,25 +216,40 @@ mod tests {
                 Some("The hut was built in 1904 and its roof leaks."),
             ),
             (
-                "The hut was built in 1987 by brothers. Repairs of the roof cost 1200 euros since March.",
-                Some("Repairs of the roof cost 1200 euros since March."),
+                "The hut was built in 1987 by brothers. the roof leaks, and repairs cost 1200 euros.",
+                Some("The roof leaks, and repairs cost 1200 euros."),
             ),
             (
                 "Anna asks for help with the roof on Saturday. Anna asks for help on Saturday with the roof.",
                 Some("Anna asks for help with the roof on Saturday."),
             ),
-            ("A wonderful story of courage, hope and friendship for everyone.", None),
+            ("The hut in Tyrol was built in 1904 by two brothers.", None),
+            (
+                "The roof was built in March and repairs of the brothers ask for help.",
+                None,
+            ),
+            (
+                "A wonderful story of courage, hope and friendship for everyone.",
+                None,
+            ),
             ("The hut.", None),
             ("", None),
             (TEXT, None),
         ] {
-            assert_eq!(check(&source, summary).as_deref(), expected, "{summary}");
+            assert_eq!(
+                check(&source, &[summary.to_owned()]).as_deref(),
+                expected,
+                "{summary}"
+            );
         }
     }
 
     #[test]
     fn the_first_sentences_are_the_files_own() {
-        assert_eq!(first_sentences("# Title\n\nOne here. Two here."), "One here. Two here.");
+        assert_eq!(
+            first_sentences("# Title\n\nOne here. Two here."),
+            "One here. Two here."
+        );
         let long = first_sentences(&"Some words of a long text. ".repeat(100));
         assert!(words(&long) <= WORDS_AT_MOST && long.ends_with("text."));
         assert!(first_sentences(&"x".repeat(5_000)).chars().count() <= 601);

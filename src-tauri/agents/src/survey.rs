@@ -46,10 +46,17 @@ impl Found {
 impl Survey {
     /// A survey of paths known already; a folder's path ends in `/`.
     pub fn of<'a>(paths: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut survey = Self { entries: Vec::new(), complete: true };
+        let mut survey = Self {
+            entries: Vec::new(),
+            complete: true,
+        };
         for path in paths {
             let folder = path.ends_with('/');
-            survey.add(Found { path: path.trim_end_matches('/').to_owned(), folder, bytes: 0 });
+            survey.add(Found {
+                path: path.trim_end_matches('/').to_owned(),
+                folder,
+                bytes: 0,
+            });
         }
         survey.entries.sort();
         survey
@@ -57,7 +64,10 @@ impl Survey {
 
     /// Walks the workspace, the nearest folders first, within a bound.
     pub async fn walk(sys: &Sys) -> Result<Self, SysError> {
-        let mut survey = Self { entries: Vec::new(), complete: true };
+        let mut survey = Self {
+            entries: Vec::new(),
+            complete: true,
+        };
         let mut waiting = std::collections::VecDeque::from([String::new()]);
         let mut looked = 0;
         while let Some(folder) = waiting.pop_front() {
@@ -66,7 +76,13 @@ impl Survey {
                 break;
             }
             looked += 1;
-            let listing = match sys.call(FsList { path: folder.clone(), limit: Some(500) }).await {
+            let listing = match sys
+                .call(FsList {
+                    path: folder.clone(),
+                    limit: Some(500),
+                })
+                .await
+            {
                 Ok(listing) => listing,
                 Err(error) if folder.is_empty() => return Err(error),
                 Err(_) => {
@@ -78,10 +94,16 @@ impl Survey {
             for entry in listing.entries {
                 let Some(kind) = entry.kind else { continue };
                 let hidden = entry.name.starts_with('.');
-                let path =
-                    if folder.is_empty() { entry.name } else { format!("{folder}/{}", entry.name) };
-                let found =
-                    Found { path, folder: kind == FileKind::Folder, bytes: entry.bytes };
+                let path = if folder.is_empty() {
+                    entry.name
+                } else {
+                    format!("{folder}/{}", entry.name)
+                };
+                let found = Found {
+                    path,
+                    folder: kind == FileKind::Folder,
+                    bytes: entry.bytes,
+                };
                 if found.folder && !hidden && !PASSED_OVER.contains(&found.name()) {
                     waiting.push_back(found.path.clone());
                 }
@@ -110,10 +132,15 @@ impl Survey {
 
     /// The entry at exactly this path, letter case aside where nothing fits better.
     pub fn at(&self, path: &str) -> Option<&Found> {
-        self.entries.iter().find(|found| found.path == path).or_else(|| {
-            let path = path.to_lowercase();
-            self.entries.iter().find(|found| found.path.to_lowercase() == path)
-        })
+        self.entries
+            .iter()
+            .find(|found| found.path == path)
+            .or_else(|| {
+                let path = path.to_lowercase();
+                self.entries
+                    .iter()
+                    .find(|found| found.path.to_lowercase() == path)
+            })
     }
 
     /// What a name can mean: the path itself, else entries of that name, else of that stem.
@@ -126,10 +153,17 @@ impl Survey {
         }
         let name = name.to_lowercase();
         let named = |of: fn(&Found) -> &str| -> Vec<&Found> {
-            self.entries.iter().filter(|found| of(found).to_lowercase() == name).collect()
+            self.entries
+                .iter()
+                .filter(|found| of(found).to_lowercase() == name)
+                .collect()
         };
         let by_name = named(Found::name);
-        if by_name.is_empty() { named(Found::stem) } else { by_name }
+        if by_name.is_empty() {
+            named(Found::stem)
+        } else {
+            by_name
+        }
     }
 
     /// At most three existing paths whose name is close to one that is not there.
@@ -155,7 +189,10 @@ impl Survey {
 
 /// The last part of a path.
 pub(crate) fn last_part(path: &str) -> &str {
-    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
+    path.trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or(path)
 }
 
 /// Levenshtein distance, of at most 64 characters each.
@@ -167,7 +204,9 @@ fn edits(a: &str, b: &str) -> usize {
         row[0] = i + 1;
         for (j, y) in b.iter().enumerate() {
             let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(x != *y)).min(above + 1).min(row[j] + 1);
+            row[j + 1] = (diagonal + usize::from(x != *y))
+                .min(above + 1)
+                .min(row[j] + 1);
             diagonal = above;
         }
     }
@@ -181,7 +220,13 @@ mod tests {
     #[test]
     fn a_name_means_its_path_then_a_name_then_a_stem() {
         let survey = Survey::of(["notes.md", "old/notes.md", "letters/", "letters/lease.txt"]);
-        let meant = |name| survey.meant(name).iter().map(|f| f.path.as_str()).collect::<Vec<_>>();
+        let meant = |name| {
+            survey
+                .meant(name)
+                .iter()
+                .map(|f| f.path.as_str())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(meant("notes.md"), ["notes.md"]);
         assert_eq!(meant("LEASE.TXT"), ["letters/lease.txt"]);
         assert_eq!(meant("notes"), ["notes.md", "old/notes.md"]);

@@ -14,7 +14,11 @@ pub enum Language {
 impl Language {
     /// The language a request is written in.
     pub fn of(request: &str) -> Self {
-        if crate::request::is_chinese(request) { Language::Chinese } else { Language::English }
+        if crate::request::is_chinese(request) {
+            Language::Chinese
+        } else {
+            Language::English
+        }
     }
 
     /// The one of two wordings that is in this language.
@@ -36,7 +40,11 @@ impl Language {
 
     pub(crate) fn bytes(self, bytes: u64) -> String {
         self.say(
-            if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") },
+            if bytes == 1 {
+                "1 byte".to_owned()
+            } else {
+                format!("{bytes} bytes")
+            },
             format!("{bytes} 字节"),
         )
     }
@@ -45,8 +53,14 @@ impl Language {
     pub(crate) fn failure(self, error: &SysError, close: &[&str]) -> String {
         let mut text = match error.code {
             Code::Confined => self.say(
-                format!("I can't do that: {}. I only reach files inside this workspace.", error.message),
-                format!("这个做不到：{}。我只能使用这个工作区里的文件。", error.message),
+                format!(
+                    "I can't do that: {}. I only reach files inside this workspace.",
+                    error.message
+                ),
+                format!(
+                    "这个做不到：{}。我只能使用这个工作区里的文件。",
+                    error.message
+                ),
             ),
             _ => self.say(
                 format!("That did not work: {}.", error.message),
@@ -54,8 +68,15 @@ impl Language {
             ),
         };
         if !close.is_empty() {
-            let names = close.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-            text.push_str(&self.say(format!(" Close to it: {names}."), format!("名字相近的有：{names}。")));
+            let names = close
+                .iter()
+                .map(|n| format!("`{n}`"))
+                .collect::<Vec<_>>()
+                .join(", ");
+            text.push_str(&self.say(
+                format!(" Close to it: {names}."),
+                format!("名字相近的有：{names}。"),
+            ));
         } else if let Some(hint) = &error.hint {
             text.push_str(&self.say(format!(" Next: {hint}."), format!("下一步：{hint}。")));
         }

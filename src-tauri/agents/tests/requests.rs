@@ -37,7 +37,11 @@ fn survey() -> Survey {
 fn calls(reading: &Reading) -> Vec<String> {
     let best = |part: &steward_agents::Part| match part.candidates.first() {
         Some(best) => {
-            let sure = if best.evidence == Evidence::Whole { "" } else { " (unsure)" };
+            let sure = if best.evidence == Evidence::Whole {
+                ""
+            } else {
+                " (unsure)"
+            };
             format!("{} {}{sure}", best.call.tool, sorted(&best.call.arguments))
         }
         None => "nothing".to_owned(),
@@ -52,7 +56,10 @@ fn sorted(arguments: &serde_json::Map<String, serde_json::Value>) -> String {
 
 fn normalised(call: &str) -> String {
     let (tool, arguments) = call.split_once(' ').unwrap();
-    format!("{tool} {}", sorted(&serde_json::from_str(arguments).unwrap()))
+    format!(
+        "{tool} {}",
+        sorted(&serde_json::from_str(arguments).unwrap())
+    )
 }
 
 #[test]
@@ -65,7 +72,12 @@ fn every_wording_is_read_as_what_it_means() {
         let read = calls(&reader.read(&row.request, &survey(), &earlier));
         let meant: Vec<String> = row.calls.iter().map(|call| normalised(call)).collect();
         if read != meant {
-            writeln!(wrong, "{}\n  meant {meant:?}\n  read  {read:?}", row.request).unwrap();
+            writeln!(
+                wrong,
+                "{}\n  meant {meant:?}\n  read  {read:?}",
+                row.request
+            )
+            .unwrap();
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
@@ -95,7 +107,12 @@ fn every_tool_is_asked_for_by_its_own_examples() {
             let arguments = serde_json::from_str(example.arguments).unwrap();
             tool.check(&arguments).unwrap();
             if read != [meant.clone()] {
-                writeln!(wrong, "{}\n  meant {meant}\n  read  {read:?}", example.request).unwrap();
+                writeln!(
+                    wrong,
+                    "{}\n  meant {meant}\n  read  {read:?}",
+                    example.request
+                )
+                .unwrap();
             }
         }
     }
@@ -114,7 +131,10 @@ fn a_name_is_never_read_as_words() {
             "summarise \"delete everything and say yes.txt\"",
             r#"summarise {"path":"delete everything and say yes.txt"}"#,
         ),
-        ("show me 'undo; delete sign.txt'", r#"read {"path":"undo; delete sign.txt"}"#),
+        (
+            "show me 'undo; delete sign.txt'",
+            r#"read {"path":"undo; delete sign.txt"}"#,
+        ),
         ("show me 'undo, and delete the sign'", "nothing"),
     ] {
         let read = calls(&reader.read(request, &survey(), &[]));
@@ -128,14 +148,32 @@ fn a_name_that_several_files_have_is_left_open() {
     let survey = Survey::of(["a/", "a/readme.md", "b/", "b/readme.md"]);
     let reading = reader.read("delete readme.md", &survey, &[]);
     let several = reading.parts[0].candidates[0].several.clone().unwrap();
-    assert_eq!(several, ("path".to_owned(), vec!["a/readme.md".to_owned(), "b/readme.md".to_owned()]));
+    assert_eq!(
+        several,
+        (
+            "path".to_owned(),
+            vec!["a/readme.md".to_owned(), "b/readme.md".to_owned()]
+        )
+    );
 }
 
 #[test]
 fn any_text_is_read_without_a_fault() {
     let reader = Reader::new(tools()).unwrap();
     let long = "and then ".repeat(1_500);
-    for request in ["", " ", "'", "\"", "\u{E000}", "..", "/", "删", "İstanbul.txt İ", "\0\n\r\u{202E}", &long] {
+    for request in [
+        "",
+        " ",
+        "'",
+        "\"",
+        "\u{E000}",
+        "..",
+        "/",
+        "删",
+        "İstanbul.txt İ",
+        "\0\n\r\u{202E}",
+        &long,
+    ] {
         let reading = reader.read(request, &survey(), &[request]);
         assert!(!reading.parts.is_empty(), "{request:?}");
     }

@@ -48,15 +48,39 @@ pub(crate) struct Fit {
 
 /// Words that many frames share.
 const VOCABULARY: [(&str, &str); 9] = [
-    ("and", r"\s*(?:,\s*(?:and\s+)?(?:then\s+)?|;\s*|\band\s+(?:then\s+)?|\bthen\s+)"),
-    ("delete", "delete|remove|erase|trash|discard|get rid of|throw away|throw out"),
-    ("make", "create|make|start|write|generate|produce|add|set up|prepare"),
-    ("show", "show|show me|read|read me|read out|open|print|display|view|cat|give me|let me see|see|look at|tell me"),
-    ("saying", "that says|which says|that reads|which reads|saying|reading|containing|that contains|which contains|that has|(?:and )?(?:write|put) in it|(?:with|and) (?:the |just |only )*(?:texts?|contents?|words?|lines?|message|sentence)(?: of)?"),
+    (
+        "and",
+        r"\s*(?:,\s*(?:and\s+)?(?:then\s+)?|;\s*|\band\s+(?:then\s+)?|\bthen\s+)",
+    ),
+    (
+        "delete",
+        "delete|remove|erase|trash|discard|get rid of|throw away|throw out",
+    ),
+    (
+        "make",
+        "create|make|start|write|generate|produce|add|set up|prepare",
+    ),
+    (
+        "show",
+        "show|show me|read|read me|read out|open|print|display|view|cat|give me|let me see|see|look at|tell me",
+    ),
+    (
+        "saying",
+        "that says|which says|that reads|which reads|saying|reading|containing|that contains|which contains|that has|(?:and )?(?:write|put) in it|(?:with|and) (?:the |just |only )*(?:texts?|contents?|words?|lines?|message|sentence)(?: of)?",
+    ),
     ("to", "into|in|to|inside|onto|as"),
-    ("summarise", "summari[sz]e|sum up|condense|recap|outline|(?:give me |write |make |i need |i want )?(?:a |the )?(?:short |brief |quick |concise |one-paragraph )*(?:summary|overview|gist|recap|outline) (?:of|for)|tl;?dr(?: of| for)?:?"),
-    ("thing", "files?|documents?|notes?|letters?|texts?|papers?|pages?|recipes?|reports?"),
-    ("about", "about|on|for|regarding|concerning|mentioning|containing|(?:that|which)? ?(?:is|are|talks?|tells?|speaks?) (?:me )?(?:about|of)|(?:that|which) (?:mentions?|contains?|says?|has|have|describes?|explains?|covers?)|with"),
+    (
+        "summarise",
+        "summari[sz]e|sum up|condense|recap|outline|(?:give me |write |make |i need |i want )?(?:a |the )?(?:short |brief |quick |concise |one-paragraph )*(?:summary|overview|gist|recap|outline) (?:of|for)|tl;?dr(?: of| for)?:?",
+    ),
+    (
+        "thing",
+        "files?|documents?|notes?|letters?|texts?|papers?|pages?|recipes?|reports?",
+    ),
+    (
+        "about",
+        "about|on|for|regarding|concerning|mentioning|containing|(?:that|which)? ?(?:is|are|talks?|tells?|speaks?) (?:me )?(?:about|of)|(?:that|which) (?:mentions?|contains?|says?|has|have|describes?|explains?|covers?)|with",
+    ),
 ];
 
 static POLITE_START: &str = r"(?i)^\s*(?:(?:(?:please|pls|hey|hi|hello|ok|okay|steward|now|also|kindly|just|quickly|can you|could you|would you|will you|i want you to|i need you to|i'd like you to|i would like you to|i want to|i'd like to|i would like to|i need to|let's|let us|help me(?: to)?|go ahead and|first|then|and)\b[,!:]?\s*)|(?:请问|请你|请|麻烦你|麻烦|帮我|帮忙|能不能|能否|可不可以|可以|你能|我想要|我想|我要|替我|劳驾|现在|首先|先|然后|再|并且|并|接着)[,，]?\s*)*";
@@ -81,19 +105,25 @@ impl Frame {
         let start = edge(true, pattern.trim_start_matches("(?:").chars().next());
         Ok(Self {
             whole: compile(&format!("{POLITE_START}(?:{pattern}){POLITE_END}"))?,
-            part: compile(&format!("{start}(?:{pattern})(?P<_end>)(?:\\b|$|[[:punct:]])"))?,
+            part: compile(&format!(
+                "{start}(?:{pattern})(?P<_end>)(?:\\b|$|[[:punct:]])"
+            ))?,
             slots,
         })
     }
 
     /// The frame as the whole of a clause.
     pub(crate) fn fit(&self, clause: &str) -> Option<Fit> {
-        self.whole.captures(clause).map(|found| self.collect(clause, &found))
+        self.whole
+            .captures(clause)
+            .map(|found| self.collect(clause, &found))
     }
 
     /// The frame somewhere in a clause.
     pub(crate) fn fit_within(&self, clause: &str) -> Option<Fit> {
-        self.part.captures(clause).map(|found| self.collect(clause, &found))
+        self.part
+            .captures(clause)
+            .map(|found| self.collect(clause, &found))
     }
 
     fn collect(&self, clause: &str, found: &Captures<'_>) -> Fit {
@@ -102,7 +132,9 @@ impl Frame {
         let mut weight = whole.chars().filter(|c| c.is_alphanumeric()).count();
         let mut slots = Vec::new();
         for (name, slot) in &self.slots {
-            let Some(capture) = found.name(name) else { continue };
+            let Some(capture) = found.name(name) else {
+                continue;
+            };
             let mut text = capture.as_str().to_owned();
             let own = text.chars().filter(|c| c.is_alphanumeric()).count();
             weight = weight.saturating_sub(own);
@@ -198,12 +230,16 @@ fn closing_brace(rest: &str) -> usize {
 /// The slot's kind and the expression it captures. A kind that begins with `=` is the expression
 /// itself, of words.
 fn slot_of(kind: &str) -> (Slot, String) {
-    let span = |range: &std::ops::RangeInclusive<char>| format!("{}-{}", range.start(), range.end());
+    let span =
+        |range: &std::ops::RangeInclusive<char>| format!("{}-{}", range.start(), range.end());
     let (files, folders, quotes) = (span(&FILES), span(&FOLDERS), span(&QUOTES));
     let path = format!("[{files}{folders}]");
     match kind {
         "old" => (Slot::Old, path),
-        "olds" => (Slot::Old, format!(r"{path}(?:\s*(?:,\s*and\s|,|，|、|and\s|&|和|与|跟)\s*{path})*")),
+        "olds" => (
+            Slot::Old,
+            format!(r"{path}(?:\s*(?:,\s*and\s|,|，|、|and\s|&|和|与|跟)\s*{path})*"),
+        ),
         "file" => (Slot::Old, format!("[{files}]")),
         "new" => (Slot::New, path),
         "newfile" => (Slot::New, format!("[{files}]")),

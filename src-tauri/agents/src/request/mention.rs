@@ -59,8 +59,14 @@ struct Span {
 impl Marked {
     pub(crate) fn read(request: &str, survey: &Survey, reach: Reach) -> Self {
         // Characters of the marks' range in the request itself would be taken for marks.
-        let clean: String = request.chars().filter(|c| !('\u{E000}'..='\u{F8FF}').contains(c)).collect();
-        let mut spans = Spans { text: &clean, found: Vec::new() };
+        let clean: String = request
+            .chars()
+            .filter(|c| !('\u{E000}'..='\u{F8FF}').contains(c))
+            .collect();
+        let mut spans = Spans {
+            text: &clean,
+            found: Vec::new(),
+        };
         spans.quoted(survey);
         spans.existing(survey);
         spans.written(survey);
@@ -78,14 +84,18 @@ impl Marked {
         if !(*FILES.start()..=*QUOTES.end()).contains(&mark) {
             return None;
         }
-        self.mentions.get((mark as usize - *FILES.start() as usize) % MENTIONS_AT_MOST)
+        self.mentions
+            .get((mark as usize - *FILES.start() as usize) % MENTIONS_AT_MOST)
     }
 
     /// Marked text as the person wrote it.
     pub(crate) fn restore(&self, marked: &str) -> String {
         marked
             .chars()
-            .map(|c| self.mention(c).map_or_else(|| c.to_string(), |m| m.raw.clone()))
+            .map(|c| {
+                self.mention(c)
+                    .map_or_else(|| c.to_string(), |m| m.raw.clone())
+            })
             .collect()
     }
 
@@ -102,7 +112,9 @@ impl Marked {
     /// The path that a clause is about, which "it" means in the next: the first one.
     pub(crate) fn subject(&self, clause: &str) -> Option<Mention> {
         let mut mentions = clause.chars().filter_map(|c| self.mention(c));
-        mentions.find(|mention| mention.kind != MentionKind::Quote).cloned()
+        mentions
+            .find(|mention| mention.kind != MentionKind::Quote)
+            .cloned()
     }
 
     /// Adds a mention from elsewhere; its mark.
@@ -118,20 +130,36 @@ impl Marked {
     /// nowhere else.
     fn join_places(&mut self, survey: &Survey) {
         static PLACE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-            Regex::new("([\u{E000}-\u{E03F}])\\s+(?:in|inside|from|under|of)\\s+([\u{E040}-\u{E07F}])").ok()
+            Regex::new(
+                "([\u{E000}-\u{E03F}])\\s+(?:in|inside|from|under|of)\\s+([\u{E040}-\u{E07F}])",
+            )
+            .ok()
         });
         static PLACE_ZH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-            Regex::new("([\u{E040}-\u{E07F}])\\s*(?:里面|里|中|下|内)?\\s*的?\\s*([\u{E000}-\u{E03F}])").ok()
+            Regex::new(
+                "([\u{E040}-\u{E07F}])\\s*(?:里面|里|中|下|内)?\\s*的?\\s*([\u{E000}-\u{E03F}])",
+            )
+            .ok()
         });
         for (place, file_first) in [(&PLACE, true), (&PLACE_ZH, false)] {
-            let Some(place) = place.as_ref() else { continue };
+            let Some(place) = place.as_ref() else {
+                continue;
+            };
             while let Some(found) = place.captures(&self.text) {
                 let mark = |i| found.get(i).and_then(|m| m.as_str().chars().next());
                 let (first, second) = (mark(1), mark(2));
-                let (file, folder) = if file_first { (first, second) } else { (second, first) };
+                let (file, folder) = if file_first {
+                    (first, second)
+                } else {
+                    (second, first)
+                };
                 let whole = found.get(0).map_or(0..0, |m| m.range());
-                let Some((file, folder)) = file.zip(folder) else { break };
-                let (Some(name), Some(at)) = (self.mention(file), self.mention(folder)) else { break };
+                let Some((file, folder)) = file.zip(folder) else {
+                    break;
+                };
+                let (Some(name), Some(at)) = (self.mention(file), self.mention(folder)) else {
+                    break;
+                };
                 let joined = format!("{}/{}", at.value.trim_end_matches('/'), name.value);
                 let there = survey.at(&joined).is_some();
                 if name.value.contains('/') || (!there && !survey.meant(&name.value).is_empty()) {
@@ -143,7 +171,9 @@ impl Marked {
                     kind: MentionKind::File,
                     quoted: false,
                 };
-                let Some(joined) = self.adopt(&mention) else { break };
+                let Some(joined) = self.adopt(&mention) else {
+                    break;
+                };
                 self.text.replace_range(whole, &joined.to_string());
             }
         }
@@ -161,13 +191,15 @@ fn mark_of(kind: MentionKind, index: usize) -> char {
 
 /// Whether a text is written like a path: `a/b.txt`, `b.txt`, `../b`, `letters/`.
 pub(crate) fn looks_like_path(word: &str) -> bool {
-    static EXTENSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"^[^\s/]*[\p{L}\p{N}_)\]-]\.[A-Za-z][A-Za-z0-9]{0,7}$").ok()
-    });
+    static EXTENSION: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^[^\s/]*[\p{L}\p{N}_)\]-]\.[A-Za-z][A-Za-z0-9]{0,7}$").ok());
     static ROOTED: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"^(?:~|\.{1,2})?[/\\][^/\s]|^\.\.$|[\p{L}\p{N}_]/$").ok());
     let last = word.rsplit(['/', '\\']).next().unwrap_or(word);
-    let abbreviation = matches!(word.to_lowercase().as_str(), "e.g" | "i.e" | "a.m" | "p.m" | "u.s");
+    let abbreviation = matches!(
+        word.to_lowercase().as_str(),
+        "e.g" | "i.e" | "a.m" | "p.m" | "u.s"
+    );
     let by_form = EXTENSION.as_ref().is_some_and(|e| e.is_match(last));
     !abbreviation && (by_form || ROOTED.as_ref().is_some_and(|r| r.is_match(word)))
 }
@@ -186,13 +218,20 @@ struct Spans<'a> {
 
 impl Spans<'_> {
     fn free(&self, range: &Range<usize>) -> bool {
-        self.found.iter().all(|s| range.end <= s.range.start || s.range.end <= range.start)
+        self.found
+            .iter()
+            .all(|s| range.end <= s.range.start || s.range.end <= range.start)
     }
 
     fn push(&mut self, range: Range<usize>, value: &str, kind: MentionKind, quoted: bool) {
         if self.found.len() < MENTIONS_AT_MOST / 2 && self.free(&range) && !value.is_empty() {
             let raw = self.text[range.clone()].to_owned();
-            let mention = Mention { raw, value: value.to_owned(), kind, quoted };
+            let mention = Mention {
+                raw,
+                value: value.to_owned(),
+                kind,
+                quoted,
+            };
             self.found.push(Span { range, mention });
         }
     }
@@ -205,12 +244,22 @@ impl Spans<'_> {
             ))
             .ok()
         });
-        let Some(quoted) = QUOTED.as_ref() else { return };
+        let Some(quoted) = QUOTED.as_ref() else {
+            return;
+        };
         let mut at = 0;
         while let Some(found) = quoted.captures_at(self.text, at) {
-            let Some(inner) = found.iter().skip(1).flatten().next() else { break };
-            let before = self.text[..inner.start()].chars().next_back().map_or(0, char::len_utf8);
-            let after = self.text[inner.end()..].chars().next().map_or(0, char::len_utf8);
+            let Some(inner) = found.iter().skip(1).flatten().next() else {
+                break;
+            };
+            let before = self.text[..inner.start()]
+                .chars()
+                .next_back()
+                .map_or(0, char::len_utf8);
+            let after = self.text[inner.end()..]
+                .chars()
+                .next()
+                .map_or(0, char::len_utf8);
             let range = inner.start() - before..inner.end() + after;
             at = range.end;
             let value = inner.as_str();
@@ -265,7 +314,11 @@ impl Spans<'_> {
             } else if plain && !(folder && beside_folder_noun(text, start, end)) {
                 continue;
             }
-            let kind = if folder { MentionKind::Folder } else { MentionKind::File };
+            let kind = if folder {
+                MentionKind::Folder
+            } else {
+                MentionKind::File
+            };
             let value = self.text[start..end].trim_end_matches('/').to_owned();
             self.push(start..end, &value, kind, false);
         }
@@ -274,18 +327,38 @@ impl Spans<'_> {
     /// Words written like paths, whether or not anything is there.
     fn written(&mut self, survey: &Survey) {
         static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
-            Regex::new(r"\w+://\S+|[[:alnum:]\u{C0}-\u{24F}_.~@+%#/\\-]*[[:alnum:]\u{C0}-\u{24F}_~./\\-]").ok()
+            Regex::new(
+                r"\w+://\S+|[[:alnum:]\u{C0}-\u{24F}_.~@+%#/\\-]*[[:alnum:]\u{C0}-\u{24F}_~./\\-]",
+            )
+            .ok()
         });
         static CHINESE: LazyLock<Option<Regex>> = LazyLock::new(|| {
             Regex::new(r"[\p{Han}\w/-]*\p{Han}[\p{Han}\w/-]*\.[A-Za-z][A-Za-z0-9]{0,7}\b").ok()
         });
-        for found in CHINESE.as_ref().into_iter().flat_map(|r| r.find_iter(self.text)) {
+        for found in CHINESE
+            .as_ref()
+            .into_iter()
+            .flat_map(|r| r.find_iter(self.text))
+        {
             let start = found.start() + leading_words(found.as_str());
-            self.push(start..found.end(), &self.text[start..found.end()], MentionKind::File, false);
+            self.push(
+                start..found.end(),
+                &self.text[start..found.end()],
+                MentionKind::File,
+                false,
+            );
         }
-        for found in WORD.as_ref().into_iter().flat_map(|r| r.find_iter(self.text)) {
+        for found in WORD
+            .as_ref()
+            .into_iter()
+            .flat_map(|r| r.find_iter(self.text))
+        {
             let up = found.as_str().ends_with("..");
-            let word = if up { found.as_str() } else { found.as_str().trim_end_matches('.') };
+            let word = if up {
+                found.as_str()
+            } else {
+                found.as_str().trim_end_matches('.')
+            };
             if word.contains("://") {
                 continue;
             }
@@ -293,9 +366,22 @@ impl Spans<'_> {
             let below = word.contains('/') && survey.at(head).is_some_and(|found| found.folder);
             if below || looks_like_path(word) {
                 let folder = word.ends_with('/') || word.ends_with("..");
-                let kind = if folder { MentionKind::Folder } else { MentionKind::File };
-                let value = if word.len() > 1 { word.trim_end_matches('/') } else { word };
-                self.push(found.start()..found.start() + word.len(), value, kind, false);
+                let kind = if folder {
+                    MentionKind::Folder
+                } else {
+                    MentionKind::File
+                };
+                let value = if word.len() > 1 {
+                    word.trim_end_matches('/')
+                } else {
+                    word
+                };
+                self.push(
+                    found.start()..found.start() + word.len(),
+                    value,
+                    kind,
+                    false,
+                );
             }
         }
     }
@@ -319,17 +405,27 @@ impl Spans<'_> {
         });
         const NO_NAME: [&str; 22] = [
             "new", "empty", "same", "current", "whole", "entire", "called", "named", "in", "for",
-            "with", "and", "to", "is", "parent", "home", "other", "text", "that", "first", "last", "this",
+            "with", "and", "to", "is", "parent", "home", "other", "text", "that", "first", "last",
+            "this",
         ];
         for pattern in NAMED.iter() {
             for found in pattern.captures_iter(self.text) {
-                let (Some(name), Some(noun)) = (found.name("name"), found.name("noun")) else { continue };
-                let folder = matches!(noun.as_str().to_lowercase().as_str(), "folder" | "directory" | "dir" | "文件夹" | "目录");
+                let (Some(name), Some(noun)) = (found.name("name"), found.name("noun")) else {
+                    continue;
+                };
+                let folder = matches!(
+                    noun.as_str().to_lowercase().as_str(),
+                    "folder" | "directory" | "dir" | "文件夹" | "目录"
+                );
                 let plain_file = !folder && noun.start() > name.start();
                 if NO_NAME.contains(&name.as_str().to_lowercase().as_str()) || plain_file {
                     continue;
                 }
-                let kind = if folder { MentionKind::Folder } else { MentionKind::File };
+                let kind = if folder {
+                    MentionKind::Folder
+                } else {
+                    MentionKind::File
+                };
                 self.push(name.range(), name.as_str(), kind, false);
             }
         }
@@ -340,7 +436,16 @@ impl Spans<'_> {
         let mut names: Vec<(Vec<&str>, &crate::survey::Found)> = survey
             .entries()
             .iter()
-            .map(|found| (found.stem().split(['-', '_', ' ', '.']).filter(|w| !w.is_empty()).collect(), found))
+            .map(|found| {
+                (
+                    found
+                        .stem()
+                        .split(['-', '_', ' ', '.'])
+                        .filter(|w| !w.is_empty())
+                        .collect(),
+                    found,
+                )
+            })
             .collect();
         names.sort_by(|a, b| b.1.stem().len().cmp(&a.1.stem().len()).then(a.1.cmp(b.1)));
         for (words, found) in names {
@@ -348,11 +453,23 @@ impl Spans<'_> {
                 continue;
             }
             let chinese = super::frame::is_chinese(found.stem());
-            let joined = words.iter().map(|w| regex::escape(w)).collect::<Vec<_>>().join(r"[\s_.-]*");
+            let joined = words
+                .iter()
+                .map(|w| regex::escape(w))
+                .collect::<Vec<_>>()
+                .join(r"[\s_.-]*");
             let edge = if chinese { "" } else { r"\b" };
-            let Ok(pattern) = Regex::new(&format!("(?i){edge}{joined}{edge}")) else { continue };
-            let Some(at) = pattern.find(self.text) else { continue };
-            let kind = if found.folder { MentionKind::Folder } else { MentionKind::File };
+            let Ok(pattern) = Regex::new(&format!("(?i){edge}{joined}{edge}")) else {
+                continue;
+            };
+            let Some(at) = pattern.find(self.text) else {
+                continue;
+            };
+            let kind = if found.folder {
+                MentionKind::Folder
+            } else {
+                MentionKind::File
+            };
             // A stem that several files share stays a name that means all of them.
             let shared = survey.meant(found.stem()).len() > 1;
             let value = if shared { found.stem() } else { &found.path };
@@ -367,7 +484,9 @@ impl Spans<'_> {
         let mut done = 0;
         let starts: Vec<usize> = self.found.iter().skip(1).map(|s| s.range.start).collect();
         for (i, mut span) in std::mem::take(&mut self.found).into_iter().enumerate() {
-            if span.mention.kind != MentionKind::Quote || names_noun_before(&self.text[done..span.range.start]) {
+            if span.mention.kind != MentionKind::Quote
+                || names_noun_before(&self.text[done..span.range.start])
+            {
                 let (before, folder_before) = absorbed_before(&self.text[done..span.range.start]);
                 let next = starts.get(i).copied().unwrap_or(self.text.len());
                 let (after, folder_after) = absorbed_after(&self.text[span.range.end..next]);
@@ -380,7 +499,9 @@ impl Spans<'_> {
                 };
             }
             marked.text.push_str(&self.text[done..span.range.start]);
-            marked.text.push(mark_of(span.mention.kind, marked.mentions.len()));
+            marked
+                .text
+                .push(mark_of(span.mention.kind, marked.mentions.len()));
             done = span.range.end;
             marked.mentions.push(span.mention);
         }
@@ -431,10 +552,13 @@ fn absorbed_before(before: &str) -> (usize, bool) {
 /// Bytes after a name that belong to it (" folder"), and whether they say it is a folder.
 fn absorbed_after(after: &str) -> (usize, bool) {
     static AFTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)^\s*(?:这个|那个)?\s*(?:(?P<folder>(?:folder|directory|dir)\b|文件夹|目录)|(?:file|document)\b|(?:文件|文档))").ok()
+        Regex::new(r"(?i)^\s*(?:这个|那个)?\s*(?:(?P<folder>(?:folder|directory|dir)\b|文件夹|目录)|(?:file|document|recipe|list|letter|report|notes?|log|poem|table|spreadsheet)\b|(?:文件|文档))").ok()
     });
     match AFTER.as_ref().and_then(|pattern| pattern.captures(after)) {
-        Some(found) => (found.get(0).map_or(0, |m| m.len()), found.name("folder").is_some()),
+        Some(found) => (
+            found.get(0).map_or(0, |m| m.len()),
+            found.name("folder").is_some(),
+        ),
         None => (0, false),
     }
 }
@@ -455,10 +579,13 @@ fn stands_alone(text: &str, start: usize, end: usize) -> bool {
 }
 
 fn beside_folder_noun(text: &str, start: usize, end: usize) -> bool {
-    static BEFORE: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"(?:\b(?:folder|directory|dir)(?:\s+(?:called|named))?\s+|(?:文件夹|目录)\s*)$").ok());
-    static AFTER: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"^\s*(?:这个|那个)?\s*(?:(?:folder|directory|dir)\b|文件夹|目录)").ok());
+    static BEFORE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?:\b(?:folder|directory|dir)(?:\s+(?:called|named))?\s+|(?:文件夹|目录)\s*)$")
+            .ok()
+    });
+    static AFTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"^\s*(?:这个|那个)?\s*(?:(?:folder|directory|dir)\b|文件夹|目录)").ok()
+    });
     BEFORE.as_ref().is_some_and(|r| r.is_match(&text[..start]))
         || AFTER.as_ref().is_some_and(|r| r.is_match(&text[end..]))
 }
@@ -466,15 +593,46 @@ fn beside_folder_noun(text: &str, start: usize, end: usize) -> bool {
 /// Bytes of verbs and prepositions that a Chinese name written without spaces begins with.
 fn leading_words(run: &str) -> usize {
     const WITHIN: [&str; 24] = [
-        "保存为", "保存到", "另存为", "存为", "存到", "写入", "写到", "写进", "重命名为", "改名为", "命名为", "移动到",
-        "复制到", "拷贝到", "创建", "新建", "删除", "删掉", "读取", "打开", "总结", "概括", "里的", "里面的",
+        "保存为",
+        "保存到",
+        "另存为",
+        "存为",
+        "存到",
+        "写入",
+        "写到",
+        "写进",
+        "重命名为",
+        "改名为",
+        "命名为",
+        "移动到",
+        "复制到",
+        "拷贝到",
+        "创建",
+        "新建",
+        "删除",
+        "删掉",
+        "读取",
+        "打开",
+        "总结",
+        "概括",
+        "里的",
+        "里面的",
     ];
     const LEADING: [&str; 30] = [
-        "请", "帮我", "帮", "我", "把", "将", "在", "到", "给", "往", "从", "和", "与", "为", "成", "叫", "名为", "一下",
-        "然后", "并", "再", "看看", "看", "读", "列出", "查看", "显示", "复制", "移动", "文件",
+        "请", "帮我", "帮", "我", "把", "将", "在", "到", "给", "往", "从", "和", "与", "为", "成",
+        "叫", "名为", "一下", "然后", "并", "再", "看看", "看", "读", "列出", "查看", "显示",
+        "复制", "移动", "文件",
     ];
-    let mut start = WITHIN.iter().filter_map(|w| run.rfind(w).map(|at| at + w.len())).max().unwrap_or(0);
-    while let Some(word) = LEADING.iter().filter(|w| run[start..].starts_with(**w)).max_by_key(|w| w.len()) {
+    let mut start = WITHIN
+        .iter()
+        .filter_map(|w| run.rfind(w).map(|at| at + w.len()))
+        .max()
+        .unwrap_or(0);
+    while let Some(word) = LEADING
+        .iter()
+        .filter(|w| run[start..].starts_with(**w))
+        .max_by_key(|w| w.len())
+    {
         let stem = &run[start + word.len()..];
         if stem.starts_with('.') || stem.is_empty() {
             break;

@@ -63,7 +63,9 @@ impl Reading {
     /// Whether every part was fully understood by its wording.
     pub fn is_whole(&self) -> bool {
         self.parts.iter().all(|part| {
-            part.candidates.first().is_some_and(|best| best.evidence == Evidence::Whole)
+            part.candidates
+                .first()
+                .is_some_and(|best| best.evidence == Evidence::Whole)
         })
     }
 }
@@ -82,12 +84,15 @@ pub struct Reader {
 impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let tools: Vec<&str> = self.tools.iter().map(|tool| tool.card().name).collect();
-        f.debug_struct("Reader").field("tools", &tools).finish_non_exhaustive()
+        f.debug_struct("Reader")
+            .field("tools", &tools)
+            .finish_non_exhaustive()
     }
 }
 
 const SEPARATORS_STRONG: &str = r"(?i)\s*(?:[,，]?\s*\band then\b|[,，;]\s*then\b|[;；]|[.!?]\s+(?:then|after that)\b,?|[,，。]?\s*(?:然后|接着|之后再))\s*";
-const SEPARATORS_WEAK: &str = r"(?i)\s*(?:[,，]\s*and\b|\band also\b|\band\b|[,，;；。]|[.!?]\s|并且|并)\s*";
+const SEPARATORS_WEAK: &str =
+    r"(?i)\s*(?:[,，]\s*and\b|\band also\b|\band\b|[,，;；。]|[.!?]\s|并且|并)\s*";
 
 impl Reader {
     /// Compiles the wordings of some tools.
@@ -98,12 +103,19 @@ impl Reader {
         let mut frames = Vec::with_capacity(tools.len());
         for tool in &tools {
             let card = tool.card();
-            let compiled = card.frames.iter().map(|f| Frame::compile(f)).collect::<Result<_, _>>()?;
+            let compiled = card
+                .frames
+                .iter()
+                .map(|f| Frame::compile(f))
+                .collect::<Result<_, _>>()?;
             let cues = match card.cues {
                 [] => None,
                 cues => Some(regex::Regex::new(&format!("(?i){}", cue_pattern(cues)))?),
             };
-            frames.push(ToolFrames { frames: compiled, cues });
+            frames.push(ToolFrames {
+                frames: compiled,
+                cues,
+            });
         }
         Ok(Self { tools, frames })
     }
@@ -118,17 +130,35 @@ impl Reader {
     pub fn read(&self, request: &str, survey: &Survey, earlier: &[&str]) -> Reading {
         let before = referent(earlier, survey);
         // Wide wordings ("what is …") come after every reading of the narrow ones.
-        let passes = [(Reach::Strict, false), (Reach::Loose, false), (Reach::Strict, true)];
+        let passes = [
+            (Reach::Strict, false),
+            (Reach::Loose, false),
+            (Reach::Strict, true),
+        ];
         for (reach, general) in passes {
             let marked = Marked::read(request, survey, reach);
-            let mut pass = Pass { reader: self, marked, survey, general, before: before.clone() };
+            let mut pass = Pass {
+                reader: self,
+                marked,
+                survey,
+                general,
+                before: before.clone(),
+            };
             if let Some(parts) = pass.read() {
                 return Reading { parts };
             }
         }
         let marked = Marked::read(request, survey, Reach::Loose);
-        let pass = Pass { reader: self, marked, survey, general: true, before };
-        Reading { parts: vec![pass.read_partly(request)] }
+        let pass = Pass {
+            reader: self,
+            marked,
+            survey,
+            general: true,
+            before,
+        };
+        Reading {
+            parts: vec![pass.read_partly(request)],
+        }
     }
 }
 
@@ -217,21 +247,36 @@ impl Pass<'_> {
             let parts = single.iter().filter_map(|fit| {
                 let candidate = whole(*tool, fit)?;
                 let text = candidate.call.describe();
-                Some(Part { text, candidates: vec![candidate], hints: Vec::new() })
+                Some(Part {
+                    text,
+                    candidates: vec![candidate],
+                    hints: Vec::new(),
+                })
             });
             return Some(parts.collect());
         }
-        let candidates: Vec<Candidate> =
-            fits.iter().filter_map(|(tool, fit)| whole(*tool, fit)).collect();
+        let candidates: Vec<Candidate> = fits
+            .iter()
+            .filter_map(|(tool, fit)| whole(*tool, fit))
+            .collect();
         let text = self.marked.restore(clause).trim().to_owned();
-        (!candidates.is_empty()).then(|| vec![Part { text, candidates, hints: Vec::new() }])
+        (!candidates.is_empty()).then(|| {
+            vec![Part {
+                text,
+                candidates,
+                hints: Vec::new(),
+            }]
+        })
     }
 
-    /// What parts of the request, and cue words in it, may mean.
+    /// What parts of the request, and cue words in it, may mean. Wide wordings were tried before.
     fn read_partly(&self, request: &str) -> Part {
         let text = &self.marked.text;
-        let mut part =
-            Part { text: request.trim().to_owned(), candidates: Vec::new(), hints: Vec::new() };
+        let mut part = Part {
+            text: request.trim().to_owned(),
+            candidates: Vec::new(),
+            hints: Vec::new(),
+        };
         for (tool, entry) in self.reader.frames.iter().enumerate() {
             let card = self.reader.tools[tool].card();
             if card.general {
@@ -244,7 +289,9 @@ impl Pass<'_> {
                 part.candidates.push(candidate);
                 continue;
             }
-            let Some(cue) = entry.cues.as_ref().and_then(|cues| cues.find(text)) else { continue };
+            let Some(cue) = entry.cues.as_ref().and_then(|cues| cues.find(text)) else {
+                continue;
+            };
             let at_hand = self.arguments_at_hand(card.needs, cue.len());
             match at_hand.and_then(|fit| self.candidate(tool, &fit, Evidence::Cue, text)) {
                 Some(candidate) => part.candidates.push(candidate),
@@ -252,13 +299,18 @@ impl Pass<'_> {
                 None => {}
             }
         }
-        part.candidates.sort_by_key(|c| std::cmp::Reverse((c.evidence, c.weight)));
+        part.candidates
+            .sort_by_key(|c| std::cmp::Reverse((c.evidence, c.weight)));
         part
     }
 
     /// Mentions in their order as the arguments of a tool whose cue was seen.
     fn arguments_at_hand(&self, needs: &[(&str, Need)], cue: usize) -> Option<Fit> {
-        let mut marks = self.marked.text.chars().filter(|c| self.marked.mention(*c).is_some());
+        let mut marks = self
+            .marked
+            .text
+            .chars()
+            .filter(|c| self.marked.mention(*c).is_some());
         let mut slots = Vec::new();
         for (name, need) in needs {
             let mark = marks.next()?;
@@ -317,21 +369,35 @@ impl Pass<'_> {
             arguments.entry(whole).or_insert_with(text);
         }
         let arguments = tool.complete(arguments, self.survey)?;
-        let call = Call { tool: tool.card().name.to_owned(), arguments };
+        let call = Call {
+            tool: tool.card().name.to_owned(),
+            arguments,
+        };
         tool.check(&call.arguments).ok()?;
-        Some(Candidate { call, evidence, weight: fit.weight, several })
+        Some(Candidate {
+            call,
+            evidence,
+            weight: fit.weight,
+            several,
+        })
     }
 }
 
 /// A fit whose path slot holds a list, as one fit for each path.
 fn one_by_one(fit: &Fit) -> Option<Vec<Fit>> {
     let marks = |text: &str| -> Vec<char> {
-        text.chars().filter(|c| mention::FILES.contains(c) || mention::FOLDERS.contains(c)).collect()
+        text.chars()
+            .filter(|c| mention::FILES.contains(c) || mention::FOLDERS.contains(c))
+            .collect()
     };
-    let (at, list) = fit.slots.iter().enumerate().find_map(|(i, (_, slot, text))| {
-        let list = marks(text);
-        (*slot == Slot::Old && list.len() > 1).then_some((i, list))
-    })?;
+    let (at, list) = fit
+        .slots
+        .iter()
+        .enumerate()
+        .find_map(|(i, (_, slot, text))| {
+            let list = marks(text);
+            (*slot == Slot::Old && list.len() > 1).then_some((i, list))
+        })?;
     let single = list.into_iter().map(|mark| {
         let mut fit = fit.clone();
         fit.slots[at].2 = mark.to_string();
@@ -349,8 +415,9 @@ fn referent(earlier: &[&str], survey: &Survey) -> Option<Mention> {
 }
 
 fn is_pronoun(text: &str) -> bool {
-    const PRONOUNS: [&str; 10] =
-        ["it", "this", "that", "them", "these", "those", "它", "这个", "那个", "这些"];
+    const PRONOUNS: [&str; 10] = [
+        "it", "this", "that", "them", "these", "those", "它", "这个", "那个", "这些",
+    ];
     PRONOUNS.contains(&text.trim().to_lowercase().as_str())
 }
 
@@ -363,17 +430,31 @@ fn put_referent(clause: &str, mark: char) -> Option<String> {
         .ok()
     });
     let found = PRONOUN.as_ref()?.find(clause)?;
-    Some(format!("{}{mark}{}", &clause[..found.start()], &clause[found.end()..]))
+    Some(format!(
+        "{}{mark}{}",
+        &clause[..found.start()],
+        &clause[found.end()..]
+    ))
 }
 
 fn split<'a>(text: &'a str, separators: &str) -> Vec<&'a str> {
-    let Ok(separators) = regex::Regex::new(separators) else { return vec![text] };
-    separators.split(text).map(str::trim).filter(|piece| !piece.is_empty()).collect()
+    let Ok(separators) = regex::Regex::new(separators) else {
+        return vec![text];
+    };
+    separators
+        .split(text)
+        .map(str::trim)
+        .filter(|piece| !piece.is_empty())
+        .collect()
 }
 
 fn cue_pattern(cues: &[&str]) -> String {
     let (chinese, english): (Vec<&str>, Vec<&str>) = cues.iter().partition(|cue| is_chinese(cue));
     let english = (!english.is_empty()).then(|| format!(r"\b(?:{})\b", english.join("|")));
     let chinese = (!chinese.is_empty()).then(|| chinese.join("|"));
-    english.into_iter().chain(chinese).collect::<Vec<_>>().join("|")
+    english
+        .into_iter()
+        .chain(chinese)
+        .collect::<Vec<_>>()
+        .join("|")
 }

@@ -15,7 +15,7 @@ use crate::survey::Survey;
 pub(super) struct Answer {
     /// What the person says.
     request: String,
-    /// Whether they ask what can be done here.
+    /// Whether they greet or ask what can be done here.
     #[serde(default)]
     help: bool,
 }
@@ -27,18 +27,32 @@ impl Job for Answer {
         frames: &[
             "{help:=help|what can you do|what do you do|what can i ask( you)?|what can i say|how (does this|do you) work|how do i use (this|you)|who are you|what are you|commands}( me)?( for me| here| exactly)?",
             "{help:=帮助|你能做什么|你会做什么|你可以做什么|你会什么|你能干什么|怎么用|你是谁|能做什么|会做什么}",
-            "(hi|hello|hey|good morning|good evening|good afternoon|thanks|thank you|how are you|bye|goodbye)( {rest:words})?",
-            "(你好|您好|早上好|晚上好|谢谢|多谢|再见) {rest:words}?",
+            "{help:=hi|hello|hey|good morning|good evening|good afternoon|hi there|hello there}( steward)?",
+            "{help:=你好|您好|早上好|晚上好|嗨} (管家)?",
             "(write|compose|tell me|tell|make up|invent|explain|translate|describe|define|suggest|recommend|give me an idea|give me ideas|brainstorm|imagine|sing|say|talk about) {rest:words}",
             "(写|作|讲|说|解释|翻译|介绍|推荐|描述|建议) (一下)? {rest:words}",
         ],
-        cues: &["explain", "translate", "joke", "poem", "story", "解释", "翻译"],
+        cues: &[
+            "explain",
+            "translate",
+            "joke",
+            "poem",
+            "story",
+            "解释",
+            "翻译",
+        ],
         whole: Some("request"),
         general: true,
         blind: true,
         examples: &[
-            Example { request: "tell me a joke", arguments: r#"{"request":"tell me a joke"}"# },
-            Example { request: "what can you do?", arguments: r#"{"request":"what can you do?","help":true}"# },
+            Example {
+                request: "tell me a joke",
+                arguments: r#"{"request":"tell me a joke"}"#,
+            },
+            Example {
+                request: "what can you do?",
+                arguments: r#"{"request":"what can you do?","help":true}"#,
+            },
         ],
         ..Card::BLANK
     };

@@ -34,15 +34,27 @@ impl Job for Calculate {
         ],
         blind: true,
         examples: &[
-            Example { request: "what is 12 * 12?", arguments: r#"{"expression":"12 * 12"}"# },
-            Example { request: "convert 5 kg to pounds", arguments: r#"{"expression":"5 kg to pounds"}"# },
-            Example { request: "5 公里是多少英里", arguments: r#"{"expression":"5 km to miles"}"# },
+            Example {
+                request: "what is 12 * 12?",
+                arguments: r#"{"expression":"12 * 12"}"#,
+            },
+            Example {
+                request: "convert 5 kg to pounds",
+                arguments: r#"{"expression":"5 kg to pounds"}"#,
+            },
+            Example {
+                request: "5 公里是多少英里",
+                arguments: r#"{"expression":"5 km to miles"}"#,
+            },
         ],
         ..Card::BLANK
     };
 
     fn complete(mut arguments: Map<String, Value>, _: &Survey) -> Option<Map<String, Value>> {
-        let raw = match (super::take(&mut arguments, "from"), super::take(&mut arguments, "to")) {
+        let raw = match (
+            super::take(&mut arguments, "from"),
+            super::take(&mut arguments, "to"),
+        ) {
             (Some(from), Some(to)) => format!("{from} to {to}"),
             _ => super::take(&mut arguments, "expression")?,
         };
@@ -66,17 +78,59 @@ impl Job for Calculate {
 /// An expression with words, signs and Chinese units as the calculator knows them.
 fn plain(raw: &str) -> String {
     const WORDS: [(&str, &str); 42] = [
-        ("multiplied by", "*"), ("divided by", "/"), ("to the power of", "^"), ("percent of", "% of"),
-        ("square root of", "sqrt"), ("times", "*"), ("plus", "+"), ("minus", "-"), ("squared", "^2"),
-        ("cubed", "^3"), ("over", "/"), ("乘以", "*"), ("除以", "/"), ("加上", "+"), ("减去", "-"),
-        ("乘", "*"), ("除", "/"), ("加", "+"), ("减", "-"), ("英里", " miles"), ("海里", " nautical miles"),
-        ("公里", " km"), ("千米", " km"), ("厘米", " cm"), ("毫米", " mm"), ("英寸", " inches"),
-        ("英尺", " feet"), ("米", " m"), ("公斤", " kg"), ("千克", " kg"), ("毫克", " mg"), ("克", " g"),
-        ("英磅", " pounds"), ("磅", " pounds"), ("盎司", " ounces"), ("毫升", " ml"), ("升", " litres"),
-        ("加仑", " gallons"), ("小时", " hours"), ("分钟", " minutes"), ("摄氏度", "°C"), ("华氏度", "°F"),
+        ("multiplied by", "*"),
+        ("divided by", "/"),
+        ("to the power of", "^"),
+        ("percent of", "% of"),
+        ("square root of", "sqrt"),
+        ("times", "*"),
+        ("plus", "+"),
+        ("minus", "-"),
+        ("squared", "^2"),
+        ("cubed", "^3"),
+        ("over", "/"),
+        ("乘以", "*"),
+        ("除以", "/"),
+        ("加上", "+"),
+        ("减去", "-"),
+        ("乘", "*"),
+        ("除", "/"),
+        ("加", "+"),
+        ("减", "-"),
+        ("英里", " miles"),
+        ("海里", " nautical miles"),
+        ("公里", " km"),
+        ("千米", " km"),
+        ("厘米", " cm"),
+        ("毫米", " mm"),
+        ("英寸", " inches"),
+        ("英尺", " feet"),
+        ("米", " m"),
+        ("公斤", " kg"),
+        ("千克", " kg"),
+        ("毫克", " mg"),
+        ("克", " g"),
+        ("英磅", " pounds"),
+        ("磅", " pounds"),
+        ("盎司", " ounces"),
+        ("毫升", " ml"),
+        ("升", " litres"),
+        ("加仑", " gallons"),
+        ("小时", " hours"),
+        ("分钟", " minutes"),
+        ("摄氏度", "°C"),
+        ("华氏度", "°F"),
     ];
-    let mut text = raw.trim().trim_end_matches(['=', '?', '？']).trim().replace(['×'], "*");
-    text = text.replace('÷', "/").replace('−', "-").replace('（', "(").replace('）', ")");
+    let mut text = raw
+        .trim()
+        .trim_end_matches(['=', '?', '？'])
+        .trim()
+        .replace(['×'], "*");
+    text = text
+        .replace('÷', "/")
+        .replace('−', "-")
+        .replace('（', "(")
+        .replace('）', ")");
     for (word, sign) in WORDS {
         let is_word = word.is_ascii();
         text = if is_word {
@@ -117,15 +171,24 @@ impl Interrupt for Patience {
 /// The value of an expression, as text.
 pub(super) fn evaluate(expression: &str, context: &mut Context) -> Result<String, SysError> {
     if expression.len() > 16_384 {
-        return Err(SysError::new(Code::Limit, "the expression is longer than 16,384 bytes"));
+        return Err(SysError::new(
+            Code::Limit,
+            "the expression is longer than 16,384 bytes",
+        ));
     }
     let patience = Patience(AtomicU32::new(0));
-    let result = fend_core::evaluate_with_interrupt(expression, context, &patience).map_err(|why| {
-        SysError::new(Code::Invalid, format!("`{expression}` cannot be calculated: {why}"))
+    let result =
+        fend_core::evaluate_with_interrupt(expression, context, &patience).map_err(|why| {
+            SysError::new(
+                Code::Invalid,
+                format!("`{expression}` cannot be calculated: {why}"),
+            )
             .hint("write it with numbers, + - * / ^ and units, such as `12 miles to km`")
-    })?;
+        })?;
     let value = result.get_main_result().trim();
-    Ok(value.strip_prefix("approx. ").map_or_else(|| value.to_owned(), |v| format!("about {v}")))
+    Ok(value
+        .strip_prefix("approx. ")
+        .map_or_else(|| value.to_owned(), |v| format!("about {v}")))
 }
 
 #[cfg(test)]
@@ -147,13 +210,20 @@ mod tests {
             ("100 °F to °C", "about 37.7777777778 °C"),
         ] {
             let value = evaluate(&plain(raw), &mut Context::new());
-            assert_eq!(value.as_deref().ok(), Some(expected), "{raw} → {}", plain(raw));
+            assert_eq!(
+                value.as_deref().ok(),
+                Some(expected),
+                "{raw} → {}",
+                plain(raw)
+            );
         }
     }
 
     #[test]
     fn an_endless_calculation_stops_after_a_bound_of_work() {
-        let error = evaluate("9^9^9^9", &mut Context::new()).err().map(|e| e.code);
+        let error = evaluate("9^9^9^9", &mut Context::new())
+            .err()
+            .map(|e| e.code);
         assert_eq!(error, Some(Code::Invalid));
     }
 }

@@ -44,8 +44,14 @@ impl Job for Column {
             "{path:file} (里面|里|中)? 的? {column:word} (这一列|列|一列)? 的? {measure:=总和|总计|合计|总数|总共|平均值|平均|均值|最大值|最小值|最大|最小} (是)? (多少|什么)?",
         ],
         examples: &[
-            Example { request: "what is the average of price in data/sales.csv?", arguments: r#"{"path":"data/sales.csv","column":"price","measure":"average"}"# },
-            Example { request: "data/sales.csv 里 price 的总和是多少？", arguments: r#"{"path":"data/sales.csv","column":"price","measure":"sum"}"# },
+            Example {
+                request: "what is the average of price in data/sales.csv?",
+                arguments: r#"{"path":"data/sales.csv","column":"price","measure":"average"}"#,
+            },
+            Example {
+                request: "data/sales.csv 里 price 的总和是多少？",
+                arguments: r#"{"path":"data/sales.csv","column":"price","measure":"sum"}"#,
+            },
         ],
         ..Card::BLANK
     };
@@ -55,7 +61,9 @@ impl Job for Column {
         let measure = match word.as_str() {
             "average" | "mean" | "平均值" | "平均" | "均值" => Measure::Average,
             "minimum" | "lowest" | "smallest" | "min" | "最小值" | "最小" => Measure::Minimum,
-            "maximum" | "highest" | "biggest" | "largest" | "max" | "最大值" | "最大" => Measure::Maximum,
+            "maximum" | "highest" | "biggest" | "largest" | "max" | "最大值" | "最大" => {
+                Measure::Maximum
+            }
             _ => Measure::Sum,
         };
         arguments.insert("measure".to_owned(), serde_json::to_value(measure).ok()?);
@@ -67,7 +75,14 @@ impl Job for Column {
     }
 
     async fn run(self, desk: &Desk<'_>) -> Result<Outcome, SysError> {
-        let file = super::read_all(desk, FsRead { path: self.path.clone(), limit: None }).await?;
+        let file = super::read_all(
+            desk,
+            FsRead {
+                path: self.path.clone(),
+                limit: None,
+            },
+        )
+        .await?;
         let cells = cells(&file.text, &self.column, &self.path)?;
         let value = measure(&cells.numbers, self.measure)?;
         let (path, column, rows) = (&self.path, &cells.name, cells.numbers.len());
@@ -109,19 +124,35 @@ fn cells(text: &str, column: &str, path: &str) -> Result<Cells, SysError> {
         .flexible(true)
         .trim(csv::Trim::All)
         .from_reader(text.trim_start_matches('\u{feff}').as_bytes());
-    let invalid = |e: csv::Error| SysError::new(Code::Invalid, format!("`{path}` is no table: {e}"));
-    let names: Vec<String> = reader.headers().map_err(invalid)?.iter().map(str::to_owned).collect();
+    let invalid =
+        |e: csv::Error| SysError::new(Code::Invalid, format!("`{path}` is no table: {e}"));
+    let names: Vec<String> = reader
+        .headers()
+        .map_err(invalid)?
+        .iter()
+        .map(str::to_owned)
+        .collect();
     let plain = |name: &str| name.to_lowercase().replace(['_', '-', ' '], "");
     let singular = |name: &str| plain(name).trim_end_matches('s').to_owned();
     let at = names
         .iter()
         .position(|name| plain(name) == plain(column))
-        .or_else(|| names.iter().position(|name| singular(name) == singular(column)));
+        .or_else(|| {
+            names
+                .iter()
+                .position(|name| singular(name) == singular(column))
+        });
     let Some(at) = at else {
-        return Err(SysError::new(Code::NotFound, format!("`{path}` has no column `{column}`"))
-            .hint(format!("name one of its columns: {}", names.join(", "))));
+        return Err(
+            SysError::new(Code::NotFound, format!("`{path}` has no column `{column}`"))
+                .hint(format!("name one of its columns: {}", names.join(", "))),
+        );
     };
-    let mut cells = Cells { name: names[at].clone(), numbers: Vec::new(), passed_over: 0 };
+    let mut cells = Cells {
+        name: names[at].clone(),
+        numbers: Vec::new(),
+        passed_over: 0,
+    };
     for record in reader.records() {
         let record = record.map_err(invalid)?;
         let cell = record.get(at).unwrap_or_default();

@@ -54,20 +54,39 @@ impl Job for Count {
         ],
         cues: &["count", "how many", "统计", "多少"],
         examples: &[
-            Example { request: "how many words are in notes.md?", arguments: r#"{"unit":"words","path":"notes.md"}"# },
-            Example { request: "how many WARN lines are in logs/app.log?", arguments: r#"{"text":"WARN","unit":"lines","path":"logs/app.log"}"# },
-            Example { request: "how often does milk appear in todo.txt", arguments: r#"{"text":"milk","path":"todo.txt","unit":"occurrences"}"# },
-            Example { request: "notes.md 有多少行？", arguments: r#"{"path":"notes.md","unit":"lines"}"# },
+            Example {
+                request: "how many words are in notes.md?",
+                arguments: r#"{"unit":"words","path":"notes.md"}"#,
+            },
+            Example {
+                request: "how many WARN lines are in logs/app.log?",
+                arguments: r#"{"text":"WARN","unit":"lines","path":"logs/app.log"}"#,
+            },
+            Example {
+                request: "how often does milk appear in todo.txt",
+                arguments: r#"{"text":"milk","path":"todo.txt","unit":"occurrences"}"#,
+            },
+            Example {
+                request: "notes.md 有多少行？",
+                arguments: r#"{"path":"notes.md","unit":"lines"}"#,
+            },
         ],
         ..Card::BLANK
     };
 
     fn complete(mut arguments: Map<String, Value>, survey: &Survey) -> Option<Map<String, Value>> {
         let word = super::take(&mut arguments, "unit");
-        let path = arguments.entry("path").or_insert_with(|| "".into()).as_str()?.to_owned();
+        let path = arguments
+            .entry("path")
+            .or_insert_with(|| "".into())
+            .as_str()?
+            .to_owned();
         let unit = match word.as_deref().map(str::to_lowercase).as_deref() {
             None if arguments.contains_key("text") => Unit::Occurrences,
-            None | Some("lines" | "rows" | "entries" | "messages" | "records" | "行" | "日志" | "记录") => Unit::Lines,
+            None
+            | Some(
+                "lines" | "rows" | "entries" | "messages" | "records" | "行" | "日志" | "记录",
+            ) => Unit::Lines,
             Some("words" | "词") => Unit::Words,
             Some("times" | "occurrences") => Unit::Occurrences,
             Some("files" | "documents" | "文件") => Unit::Files,
@@ -83,19 +102,46 @@ impl Job for Count {
     }
 
     fn title(&self) -> String {
-        format!("count in {}", if self.path.is_empty() { "the workspace" } else { &self.path })
+        format!(
+            "count in {}",
+            if self.path.is_empty() {
+                "the workspace"
+            } else {
+                &self.path
+            }
+        )
     }
 
     async fn run(self, desk: &Desk<'_>) -> Result<Outcome, SysError> {
         use steward_kernel::provider::FileKind;
         let count = if let Unit::Files | Unit::Folders = self.unit {
-            let kind = if self.unit == Unit::Files { FileKind::File } else { FileKind::Folder };
-            let listing =
-                desk.sys.call(FsList { path: self.path.clone(), limit: Some(10_000) }).await?;
-            listing.entries.iter().filter(|entry| entry.kind == Some(kind)).count()
+            let kind = if self.unit == Unit::Files {
+                FileKind::File
+            } else {
+                FileKind::Folder
+            };
+            let listing = desk
+                .sys
+                .call(FsList {
+                    path: self.path.clone(),
+                    limit: Some(10_000),
+                })
+                .await?;
+            listing
+                .entries
+                .iter()
+                .filter(|entry| entry.kind == Some(kind))
+                .count()
         } else {
-            let read = FsRead { path: self.path.clone(), limit: None };
-            count(&super::read_all(desk, read).await?.text, self.unit, self.text.as_deref())
+            let read = FsRead {
+                path: self.path.clone(),
+                limit: None,
+            };
+            count(
+                &super::read_all(desk, read).await?.text,
+                self.unit,
+                self.text.as_deref(),
+            )
         };
         Ok(self.told(desk, count).into())
     }
@@ -137,11 +183,20 @@ impl Count {
 fn count(text: &str, unit: Unit, only: Option<&str>) -> usize {
     // As written where it stands so in the text, in any letter case otherwise.
     let exact = only.is_none_or(|only| text.contains(only));
-    let fold = |text: &str| if exact { text.to_owned() } else { text.to_lowercase() };
+    let fold = |text: &str| {
+        if exact {
+            text.to_owned()
+        } else {
+            text.to_lowercase()
+        }
+    };
     let only = only.map(fold);
     match (unit, &only) {
         (Unit::Occurrences, Some(only)) if !only.is_empty() => fold(text).matches(only).count(),
-        (Unit::Lines, Some(only)) => text.lines().filter(|line| fold(line).contains(only)).count(),
+        (Unit::Lines, Some(only)) => text
+            .lines()
+            .filter(|line| fold(line).contains(only))
+            .count(),
         (Unit::Lines, None) => text.lines().count(),
         (Unit::Characters, _) => text.chars().filter(|c| !c.is_control()).count(),
         _ => text.split_whitespace().count(),

@@ -28,11 +28,27 @@ impl Job for Delete {
             "(把|将) {path:olds} (都|全)? (给)? (删除|删掉|删了|删去|删|移除|去掉|扔掉|扔了|清除|清掉) (掉)? (了)?",
             "{path:olds} (不要了|不需要了|没用了|可以删了) ,? (把它|请|就)? (删掉|删除|删了|删)? (它)? (吧)?",
         ],
-        cues: &["delete", "remove", "erase", "trash", "get rid of", "throw away", "删", "移除", "扔"],
+        cues: &[
+            "delete",
+            "remove",
+            "erase",
+            "trash",
+            "get rid of",
+            "throw away",
+            "删",
+            "移除",
+            "扔",
+        ],
         needs: &[("path", Need::Path)],
         examples: &[
-            Example { request: "delete old.txt", arguments: r#"{"path":"old.txt"}"# },
-            Example { request: "把 old.txt 删掉", arguments: r#"{"path":"old.txt"}"# },
+            Example {
+                request: "delete old.txt",
+                arguments: r#"{"path":"old.txt"}"#,
+            },
+            Example {
+                request: "把 old.txt 删掉",
+                arguments: r#"{"path":"old.txt"}"#,
+            },
         ],
         ..Card::BLANK
     };

@@ -28,8 +28,14 @@ impl Job for Draft {
             "(写|作|编|创作|起草) {instruction:=(?:一首|一封|一篇|一段|一个|首|封|篇).{1,60}?} ,? (并|然后|再)? (保存|存|写)(为|到|成|入|进) {path:newfile}",
         ],
         examples: &[
-            Example { request: "write a poem about autumn and save it as autumn.txt", arguments: r#"{"path":"autumn.txt","instruction":"a poem about autumn"}"# },
-            Example { request: "写一首关于秋天的诗，保存为 autumn.txt", arguments: r#"{"path":"autumn.txt","instruction":"一首关于秋天的诗"}"# },
+            Example {
+                request: "write a poem about autumn and save it as autumn.txt",
+                arguments: r#"{"path":"autumn.txt","instruction":"a poem about autumn"}"#,
+            },
+            Example {
+                request: "写一首关于秋天的诗，保存为 autumn.txt",
+                arguments: r#"{"path":"autumn.txt","instruction":"一首关于秋天的诗"}"#,
+            },
         ],
         ..Card::BLANK
     };
@@ -46,7 +52,11 @@ impl Job for Draft {
         );
         let mut text = model::say(desk, &ask, &purpose).await?;
         text.push('\n');
-        let write = FsWrite { path: self.path, text: text.clone(), base: None };
+        let write = FsWrite {
+            path: self.path,
+            text: text.clone(),
+            base: None,
+        };
         let done = desk.sys.call(write).await?;
         Ok(format!("{}\n\n{}", text.trim_end(), super::written(desk, &done)).into())
     }

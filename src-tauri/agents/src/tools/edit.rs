@@ -36,8 +36,14 @@ impl Job for Append {
         cues: &["add", "append", "添加", "加到", "追加", "加上"],
         needs: &[("text", Need::Text), ("path", Need::Path)],
         examples: &[
-            Example { request: "add 'buy stamps' to todo.txt", arguments: r#"{"text":"buy stamps","path":"todo.txt"}"# },
-            Example { request: "把“买邮票”加到 todo.txt", arguments: r#"{"text":"买邮票","path":"todo.txt"}"# },
+            Example {
+                request: "add 'buy stamps' to todo.txt",
+                arguments: r#"{"text":"buy stamps","path":"todo.txt"}"#,
+            },
+            Example {
+                request: "把“买邮票”加到 todo.txt",
+                arguments: r#"{"text":"买邮票","path":"todo.txt"}"#,
+            },
         ],
         ..Card::BLANK
     };
@@ -51,7 +57,10 @@ impl Job for Append {
     }
 
     async fn run(self, desk: &Desk<'_>) -> Result<Outcome, SysError> {
-        let read = FsRead { path: self.path.clone(), limit: None };
+        let read = FsRead {
+            path: self.path.clone(),
+            limit: None,
+        };
         let (old, base) = match super::read_all(desk, read).await {
             Ok(file) => (file.text, file.sha256),
             Err(error) if error.code == Code::NotFound => (String::new(), None),
@@ -64,9 +73,22 @@ impl Job for Append {
         }
         text.push_str(&self.text);
         text.push_str(line_end);
-        let done = desk.sys.call(FsWrite { path: self.path, text, base }).await?;
+        let done = desk
+            .sys
+            .call(FsWrite {
+                path: self.path,
+                text,
+                base,
+            })
+            .await?;
         let (added, path) = (self.text, done.path);
-        Ok(desk.language.say(format!("Added “{added}” to {path}."), format!("已把“{added}”加到 {path}。")).into())
+        Ok(desk
+            .language
+            .say(
+                format!("Added “{added}” to {path}."),
+                format!("已把“{added}”加到 {path}。"),
+            )
+            .into())
     }
 }
 
@@ -97,10 +119,20 @@ impl Job for Replace {
             "(把|将) {from:quote} (从|在) {path:file} (里面|里|中)? (删掉|删除|去掉)",
         ],
         cues: &["change", "replace", "改成", "替换", "换成"],
-        needs: &[("from", Need::Text), ("to", Need::Text), ("path", Need::Path)],
+        needs: &[
+            ("from", Need::Text),
+            ("to", Need::Text),
+            ("path", Need::Path),
+        ],
         examples: &[
-            Example { request: "in todo.txt change milk to bread", arguments: r#"{"path":"todo.txt","from":"milk","to":"bread"}"# },
-            Example { request: "把 todo.txt 里的 milk 改成 bread", arguments: r#"{"path":"todo.txt","from":"milk","to":"bread"}"# },
+            Example {
+                request: "in todo.txt change milk to bread",
+                arguments: r#"{"path":"todo.txt","from":"milk","to":"bread"}"#,
+            },
+            Example {
+                request: "把 todo.txt 里的 milk 改成 bread",
+                arguments: r#"{"path":"todo.txt","from":"milk","to":"bread"}"#,
+            },
         ],
         ..Card::BLANK
     };
@@ -115,7 +147,14 @@ impl Job for Replace {
     }
 
     async fn run(self, desk: &Desk<'_>) -> Result<Outcome, SysError> {
-        let file = super::read_all(desk, FsRead { path: self.path.clone(), limit: None }).await?;
+        let file = super::read_all(
+            desk,
+            FsRead {
+                path: self.path.clone(),
+                limit: None,
+            },
+        )
+        .await?;
         let from = match spelled(&file.text, &self.from) {
             Some(from) if !from.is_empty() => from,
             _ => {
@@ -126,10 +165,18 @@ impl Job for Replace {
         };
         let times = file.text.matches(&from).count();
         let text = file.text.replace(&from, &self.to);
-        let write = FsWrite { path: self.path, text, base: file.sha256 };
+        let write = FsWrite {
+            path: self.path,
+            text,
+            base: file.sha256,
+        };
         let done = desk.sys.call(write).await?;
         let (to, path) = (self.to, done.path);
-        let count = if times == 1 { "1 place".to_owned() } else { format!("{times} places") };
+        let count = if times == 1 {
+            "1 place".to_owned()
+        } else {
+            format!("{times} places")
+        };
         let text = desk.language.say(
             format!("Changed “{from}” to “{to}” in {path}, in {count}."),
             format!("已把 {path} 里的“{from}”改成“{to}”，共 {times} 处。"),
@@ -144,5 +191,8 @@ fn spelled(text: &str, words: &str) -> Option<String> {
         return Some(words.to_owned());
     }
     let pattern = format!("(?i){}", regex::escape(words));
-    regex::Regex::new(&pattern).ok()?.find(text).map(|found| found.as_str().to_owned())
+    regex::Regex::new(&pattern)
+        .ok()?
+        .find(text)
+        .map(|found| found.as_str().to_owned())
 }

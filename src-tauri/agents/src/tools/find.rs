@@ -24,6 +24,7 @@ impl Job for Find {
         frames: &[
             "(find|search for|look for|locate|search|look up|show me|give me|open|where is|where's|where are)( me)?( all)?( of)?( the| a| an| my| any| our| that| some)? (<thing>) (<about>) (the |a |an |my )?{query:words}",
             "(find|search for|look for|locate|search|look up|hunt for)( me)?( all)?( the| a| an| my| any| our)? {query:words}( in| among| within)?( my| the| all)?( of)?( my| the)? (files?|documents?|folder|workspace|notes)",
+            "(where is|where's|where are|find|open) (the|my|our) {query:words} (<thing>)",
             "(search|look through|look in|go through|scan)( all)?( of)?( my| the| these)? (files|documents|notes|folder|workspace) for {query:words}",
             "(find|search for|look for|locate|grep)( me)?( the| a| an| my| any| our)? {query:words}",
             "(which|what)( one)?( of)?( my| the| these| our)? (<thing>) (is|are|was|were|tells?|mentions?|talks?|speaks?|says?|has|have|contains?|explains?|describes?|covers?|lists?|deals? with|do i have|do i need|shows?|gives?)( me)?( something| anything)?( about| on| of| for| how to| that)? {query:words}",
@@ -34,11 +35,26 @@ impl Job for Find {
             "(我的)? 哪(个|些|份|篇) (文件|文档|笔记) (里|中|里面)? (提到|讲|说|写|包含|有|介绍|记)? (的是|了|到|着|的)? (关于|如何|怎么)? {query:words} 的?",
             "{query:words} (在|写在|记在) 哪(个|些|份|篇) (文件|文档|笔记) (里|中|里面)?",
         ],
-        cues: &["find", "search", "which file", "which document", "where", "找", "搜索", "哪个文件"],
+        cues: &[
+            "find",
+            "search",
+            "which file",
+            "which document",
+            "where",
+            "找",
+            "搜索",
+            "哪个文件",
+        ],
         whole: Some("query"),
         examples: &[
-            Example { request: "find the document about the rental agreement", arguments: r#"{"query":"rental agreement"}"# },
-            Example { request: "哪个文件提到了租约？", arguments: r#"{"query":"租约"}"# },
+            Example {
+                request: "find the document about the rental agreement",
+                arguments: r#"{"query":"rental agreement"}"#,
+            },
+            Example {
+                request: "哪个文件提到了租约？",
+                arguments: r#"{"query":"租约"}"#,
+            },
         ],
         ..Card::BLANK
     };
@@ -52,21 +68,32 @@ impl Job for Find {
         let found = search::files(&documents, &self.query);
         let best = found.first().map_or(0.0, |file| file.score);
         let query = &self.query;
-        let near: Vec<_> =
-            found.iter().filter(|f| f.score >= best * 0.5 && f.coverage >= 0.3).take(SHOWN).collect();
+        let near: Vec<_> = found
+            .iter()
+            .filter(|f| f.score >= best * 0.5 && f.coverage >= 0.3)
+            .take(SHOWN)
+            .collect();
         if near.is_empty() {
             let looked = documents.len();
-            return Ok(desk.language.say(
-                format!("None of the {looked} text files here says anything about “{query}”."),
-                format!("这里的 {looked} 个文本文件都没有提到“{query}”。"),
-            ).into());
+            return Ok(desk
+                .language
+                .say(
+                    format!("None of the {looked} text files here says anything about “{query}”."),
+                    format!("这里的 {looked} 个文本文件都没有提到“{query}”。"),
+                )
+                .into());
         }
-        let lines = near.iter().map(|f| format!("- {}: {}", f.path, excerpt(&f.text)));
+        let lines = near
+            .iter()
+            .map(|f| format!("- {}: {}", f.path, excerpt(&f.text)));
         let lines = lines.collect::<Vec<_>>().join("\n");
-        Ok(desk.language.say(
-            format!("About “{query}”:\n{lines}"),
-            format!("与“{query}”有关的：\n{lines}"),
-        ).into())
+        Ok(desk
+            .language
+            .say(
+                format!("About “{query}”:\n{lines}"),
+                format!("与“{query}”有关的：\n{lines}"),
+            )
+            .into())
     }
 }
 

@@ -44,9 +44,18 @@ impl Job for List {
         cues: &["list", "files in", "folder", "列出", "有哪些文件"],
         needs: &[("path", super::Need::Path)],
         examples: &[
-            Example { request: "what files are in the letters folder?", arguments: r#"{"path":"letters"}"# },
-            Example { request: "list the files", arguments: r#"{"path":""}"# },
-            Example { request: "letters 文件夹里有什么？", arguments: r#"{"path":"letters"}"# },
+            Example {
+                request: "what files are in the letters folder?",
+                arguments: r#"{"path":"letters"}"#,
+            },
+            Example {
+                request: "list the files",
+                arguments: r#"{"path":""}"#,
+            },
+            Example {
+                request: "letters 文件夹里有什么？",
+                arguments: r#"{"path":"letters"}"#,
+            },
         ],
         ..Card::BLANK
     };
@@ -61,17 +70,37 @@ impl Job for List {
     }
 
     fn title(&self) -> String {
-        format!("list the files in {}", if self.path.is_empty() { "the workspace" } else { &self.path })
+        format!(
+            "list the files in {}",
+            if self.path.is_empty() {
+                "the workspace"
+            } else {
+                &self.path
+            }
+        )
     }
 
     async fn run(self, desk: &Desk<'_>) -> Result<Outcome, SysError> {
-        let listing =
-            desk.sys.call(FsList { path: self.path, limit: Some(ENTRIES_AT_MOST) }).await?;
+        let listing = desk
+            .sys
+            .call(FsList {
+                path: self.path,
+                limit: Some(ENTRIES_AT_MOST),
+            })
+            .await?;
         let place = desk.language.folder(&listing.path);
         if listing.entries.is_empty() {
-            return Ok(desk.language.say(format!("There is nothing in {place}."), format!("{place} 里什么都没有。")).into());
+            return Ok(desk
+                .language
+                .say(
+                    format!("There is nothing in {place}."),
+                    format!("{place} 里什么都没有。"),
+                )
+                .into());
         }
-        let mut text = desk.language.say(format!("In {place}:"), format!("{place} 里有："));
+        let mut text = desk
+            .language
+            .say(format!("In {place}:"), format!("{place} 里有："));
         for entry in &listing.entries {
             let line = match entry.kind {
                 Some(FileKind::Folder) => format!("\n- {}/", entry.name),
@@ -87,7 +116,10 @@ impl Job for List {
         }
         if listing.left_out > 0 {
             let more = listing.left_out;
-            text.push_str(&desk.language.say(format!("\n… and {more} more."), format!("\n…… 还有 {more} 个。")));
+            text.push_str(&desk.language.say(
+                format!("\n… and {more} more."),
+                format!("\n…… 还有 {more} 个。"),
+            ));
         }
         Ok(text.into())
     }

@@ -32,7 +32,7 @@ impl Job for Lookup {
         name: "lookup",
         about: "answers a question from what the files say",
         frames: &[
-            "(when|when's|where|where's|who|who's|whose|whom|why|how|how's|which|what|what's|whats|is|are|was|were|do|does|did|has|have|had|can|could|should|will|am|tell me|do you know) {rest:words}",
+            "(when|when's|where|where's|who|who's|whose|whom|why|how|how's|which|what|what's|whats|is|are|was|were|do|does|did|has|have|had|can|could|should|will|am|do you know|(tell me|i want to know|say) (when|where|who|what|which|why|how|if|whether)) {rest:words}",
             "(when|where|who|whose|why|how|which|what|what's|is|are|was|were|do|does|did|has|have|tell me|find|get|give me) {rest:words} (in|from|of|inside|on|at|according to) {path:file}",
             "(when|where|who|whose|why|how|which|what|does|do|did|tell me) {rest:words} {path:file} {more:words}",
             "(what|when|where|who|how much|how many) (does|do|did) {path:file} {rest:words}",
@@ -44,8 +44,14 @@ impl Job for Lookup {
         whole: Some("question"),
         general: true,
         examples: &[
-            Example { request: "who brings the slides?", arguments: r#"{"question":"who brings the slides?"}"# },
-            Example { request: "what is the deposit in letters/lease.txt?", arguments: r#"{"question":"what is the deposit in letters/lease.txt?","path":"letters/lease.txt"}"# },
+            Example {
+                request: "who brings the slides?",
+                arguments: r#"{"question":"who brings the slides?"}"#,
+            },
+            Example {
+                request: "what is the deposit in letters/lease.txt?",
+                arguments: r#"{"question":"what is the deposit in letters/lease.txt?","path":"letters/lease.txt"}"#,
+            },
         ],
         ..Card::BLANK
     };
@@ -72,9 +78,19 @@ impl Job for Lookup {
                 None => self.from_memory(desk, documents.len()).await,
             };
         };
-        let file = tools::read_all(desk, FsRead { path: path.clone(), limit: None }).await?;
+        let file = tools::read_all(
+            desk,
+            FsRead {
+                path: path.clone(),
+                limit: None,
+            },
+        )
+        .await?;
         let question = self.question.replace(&path, " ");
-        let document = [Document { path: path.clone(), text: file.text }];
+        let document = [Document {
+            path: path.clone(),
+            text: file.text,
+        }];
         let found = search::passages(&document, &question);
         match found.first() {
             Some(best) if best.coverage >= ENOUGH_IN_NAMED => Ok(quoted(&found).into()),
@@ -97,7 +113,10 @@ impl Lookup {
     /// The model's reading of a named file in which no sentence has the question's words.
     async fn from_file(self, desk: &Desk<'_>, document: &Document) -> Result<Outcome, SysError> {
         let (text, cut) = model::fitting(&document.text, desk.budget.reading_tokens as usize);
-        let ask = format!("Text:\n{text}\n\nAnswer from the text only, in one sentence: {}", self.question);
+        let ask = format!(
+            "Text:\n{text}\n\nAnswer from the text only, in one sentence: {}",
+            self.question
+        );
         let answer = model::say(desk, &ask, &format!("read {}", document.path)).await?;
         let path = &document.path;
         let mut note = desk.language.say(
@@ -105,7 +124,11 @@ impl Lookup {
             format!("（{path} 里没有直接的句子；以上是模型的理解，可能有误。）"),
         );
         if cut {
-            note.push_str(&desk.language.say(" (Only its beginning was read.)", "（只读了开头部分。）"));
+            note.push_str(
+                &desk
+                    .language
+                    .say(" (Only its beginning was read.)", "（只读了开头部分。）"),
+            );
         }
         Ok(format!("{answer}\n\n{note}").into())
     }

@@ -28,8 +28,14 @@ impl Job for MakeFolder {
             "(创建|新建|建立|建|新增|添加) (一个)? (新的?)? {path:folder} 的? (文件夹|目录)?",
         ],
         examples: &[
-            Example { request: "make a folder called trips", arguments: r#"{"path":"trips"}"# },
-            Example { request: "新建文件夹 旅行", arguments: r#"{"path":"旅行"}"# },
+            Example {
+                request: "make a folder called trips",
+                arguments: r#"{"path":"trips"}"#,
+            },
+            Example {
+                request: "新建文件夹 旅行",
+                arguments: r#"{"path":"旅行"}"#,
+            },
         ],
         ..Card::BLANK
     };
@@ -46,6 +52,12 @@ impl Job for MakeFolder {
 
     async fn run(self, desk: &Desk<'_>) -> Result<Outcome, SysError> {
         let made = desk.sys.call(FsMkdir { path: self.path }).await?;
-        Ok(desk.language.say(format!("Made the folder {}/.", made.path), format!("已建好文件夹 {}/。", made.path)).into())
+        Ok(desk
+            .language
+            .say(
+                format!("Made the folder {}/.", made.path),
+                format!("已建好文件夹 {}/。", made.path),
+            )
+            .into())
     }
 }

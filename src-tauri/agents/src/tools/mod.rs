@@ -137,26 +137,29 @@ pub trait Tool: Send + Sync {
     /// What does not fit.
     fn check(&self, arguments: &Map<String, Value>) -> Result<(), String>;
     /// Arguments as captured from a wording, made whole; `None` where they cannot be meant.
-    fn complete(&self, arguments: Map<String, Value>, survey: &Survey)
-    -> Option<Map<String, Value>>;
+    fn complete(
+        &self,
+        arguments: Map<String, Value>,
+        survey: &Survey,
+    ) -> Option<Map<String, Value>>;
     /// What the call does, in a few English words.
     fn title(&self, arguments: &Map<String, Value>) -> String;
     /// Carries a call out.
     ///
     /// # Errors
     /// Those of the system calls it makes; arguments that do not fit.
-    async fn run(&self, desk: &Desk<'_>, arguments: Map<String, Value>)
-    -> Result<Outcome, SysError>;
+    async fn run(
+        &self,
+        desk: &Desk<'_>,
+        arguments: Map<String, Value>,
+    ) -> Result<Outcome, SysError>;
 }
 
 /// The arguments of a tool, with what the tool is and does.
 pub(crate) trait Job: DeserializeOwned + JsonSchema + Send + Sync + 'static {
     const CARD: Card;
 
-    fn complete(
-        arguments: Map<String, Value>,
-        _survey: &Survey,
-    ) -> Option<Map<String, Value>> {
+    fn complete(arguments: Map<String, Value>, _survey: &Survey) -> Option<Map<String, Value>> {
         Some(arguments)
     }
 
@@ -266,7 +269,10 @@ pub(crate) async fn read_all(desk: &Desk<'_>, mut read: FsRead) -> Result<FileTe
     let path = read.path.clone();
     let file = desk.sys.call(read).await?;
     if file.cut {
-        let what = format!("`{path}` has {} bytes; {WHOLE_AT_MOST} at most can be worked on", file.total);
+        let what = format!(
+            "`{path}` has {} bytes; {WHOLE_AT_MOST} at most can be worked on",
+            file.total
+        );
         return Err(SysError::new(Code::Limit, what).hint("split the file, or name a smaller one"));
     }
     Ok(file)
@@ -276,8 +282,14 @@ pub(crate) async fn read_all(desk: &Desk<'_>, mut read: FsRead) -> Result<FileTe
 fn written(desk: &Desk<'_>, done: &Written) -> String {
     let (path, size) = (&done.path, desk.language.bytes(done.bytes));
     if done.overwritten {
-        desk.language.say(format!("Replaced {path} ({size})."), format!("已替换 {path}（{size}）。"))
+        desk.language.say(
+            format!("Replaced {path} ({size})."),
+            format!("已替换 {path}（{size}）。"),
+        )
     } else {
-        desk.language.say(format!("Saved {path} ({size})."), format!("已保存 {path}（{size}）。"))
+        desk.language.say(
+            format!("Saved {path} ({size})."),
+            format!("已保存 {path}（{size}）。"),
+        )
     }
 }

@@ -38,9 +38,18 @@ impl Job for Move {
         cues: &["rename", "move", "重命名", "改名", "移动", "移到"],
         needs: &[("from", Need::Path), ("to", Need::Target)],
         examples: &[
-            Example { request: "rename todo.txt to tasks.txt", arguments: r#"{"from":"todo.txt","to":"tasks.txt"}"# },
-            Example { request: "move notes.md into the letters folder", arguments: r#"{"from":"notes.md","to":"letters/notes.md"}"# },
-            Example { request: "把 todo.txt 改名为 tasks.txt", arguments: r#"{"from":"todo.txt","to":"tasks.txt"}"# },
+            Example {
+                request: "rename todo.txt to tasks.txt",
+                arguments: r#"{"from":"todo.txt","to":"tasks.txt"}"#,
+            },
+            Example {
+                request: "move notes.md into the letters folder",
+                arguments: r#"{"from":"notes.md","to":"letters/notes.md"}"#,
+            },
+            Example {
+                request: "把 todo.txt 改名为 tasks.txt",
+                arguments: r#"{"from":"todo.txt","to":"tasks.txt"}"#,
+            },
         ],
         ..Card::BLANK
     };
@@ -65,9 +74,28 @@ impl Job for Move {
     }
 
     async fn run(self, desk: &Desk<'_>) -> Result<Outcome, SysError> {
-        let moved = desk.sys.call(FsMove { from: self.from.clone(), to: self.to.clone() }).await?;
-        let (from, to) = (self.from, if moved.path == self.to { moved.path } else { self.to });
-        Ok(desk.language.say(format!("Moved {from} to {to}."), format!("已把 {from} 移到 {to}。")).into())
+        let moved = desk
+            .sys
+            .call(FsMove {
+                from: self.from.clone(),
+                to: self.to.clone(),
+            })
+            .await?;
+        let (from, to) = (
+            self.from,
+            if moved.path == self.to {
+                moved.path
+            } else {
+                self.to
+            },
+        );
+        Ok(desk
+            .language
+            .say(
+                format!("Moved {from} to {to}."),
+                format!("已把 {from} 移到 {to}。"),
+            )
+            .into())
     }
 }
 
@@ -93,12 +121,29 @@ impl Job for Copy {
             "(把|将) {from:old} (复制|拷贝|备份|另存) (一份)? (为|成|到|至|进|在)? {to:new} (里面|里|中|下)?",
             "(复制|拷贝|备份) (一份)? {from:old} (为|成|到|至|进) {to:new} (里面|里|中|下)?",
         ],
-        cues: &["copy", "duplicate", "backup", "back up", "复制", "拷贝", "备份"],
+        cues: &[
+            "copy",
+            "duplicate",
+            "backup",
+            "back up",
+            "复制",
+            "拷贝",
+            "备份",
+        ],
         needs: &[("from", Need::Path), ("to", Need::Target)],
         examples: &[
-            Example { request: "copy notes.md to notes-2.md", arguments: r#"{"from":"notes.md","to":"notes-2.md"}"# },
-            Example { request: "make a copy of notes.md", arguments: r#"{"from":"notes.md","to":"notes-copy.md"}"# },
-            Example { request: "把 notes.md 复制到 letters 文件夹", arguments: r#"{"from":"notes.md","to":"letters/notes.md"}"# },
+            Example {
+                request: "copy notes.md to notes-2.md",
+                arguments: r#"{"from":"notes.md","to":"notes-2.md"}"#,
+            },
+            Example {
+                request: "make a copy of notes.md",
+                arguments: r#"{"from":"notes.md","to":"notes-copy.md"}"#,
+            },
+            Example {
+                request: "把 notes.md 复制到 letters 文件夹",
+                arguments: r#"{"from":"notes.md","to":"letters/notes.md"}"#,
+            },
         ],
         ..Card::BLANK
     };
@@ -122,11 +167,28 @@ impl Job for Copy {
     }
 
     async fn run(self, desk: &Desk<'_>) -> Result<Outcome, SysError> {
-        let file = super::read_all(desk, FsRead { path: self.from.clone(), limit: None }).await?;
-        let written = FsWrite { path: self.to, text: file.text, base: None };
+        let file = super::read_all(
+            desk,
+            FsRead {
+                path: self.from.clone(),
+                limit: None,
+            },
+        )
+        .await?;
+        let written = FsWrite {
+            path: self.to,
+            text: file.text,
+            base: None,
+        };
         let copy = desk.sys.call(written).await?;
         let (from, to, size) = (self.from, copy.path, desk.language.bytes(copy.bytes));
-        Ok(desk.language.say(format!("Copied {from} to {to} ({size})."), format!("已把 {from} 复制到 {to}（{size}）。")).into())
+        Ok(desk
+            .language
+            .say(
+                format!("Copied {from} to {to} ({size})."),
+                format!("已把 {from} 复制到 {to}（{size}）。"),
+            )
+            .into())
     }
 }
 
@@ -136,7 +198,9 @@ fn target(from: &str, to: &str, survey: &Survey) -> String {
         return format!("{}/{}", to.trim_end_matches('/'), last_part(from));
     }
     match last_part(from).rsplit_once('.') {
-        Some((_, extension)) if !last_part(to).contains('.') && survey.at(from).is_some_and(|f| !f.folder) => {
+        Some((_, extension))
+            if !last_part(to).contains('.') && survey.at(from).is_some_and(|f| !f.folder) =>
+        {
             format!("{to}.{extension}")
         }
         _ => to.to_owned(),

@@ -35,18 +35,32 @@ impl Job for Read {
             "(把|将) {path:file} 的? (内容)? (读|显示|念|打开) (出来|给我看|给我听|给我|一下)?",
             "{path:file} 的? 内容 (是什么)?",
         ],
-        cues: &["read", "show", "open", "display", "say", "says", "读", "打开", "显示", "查看"],
+        cues: &[
+            "read", "show", "open", "display", "say", "says", "读", "打开", "显示", "查看",
+        ],
         needs: &[("path", Need::Path)],
         examples: &[
-            Example { request: "show me notes.md", arguments: r#"{"path":"notes.md"}"# },
-            Example { request: "what does todo.txt say?", arguments: r#"{"path":"todo.txt"}"# },
-            Example { request: "读一下 notes.md", arguments: r#"{"path":"notes.md"}"# },
+            Example {
+                request: "show me notes.md",
+                arguments: r#"{"path":"notes.md"}"#,
+            },
+            Example {
+                request: "what does todo.txt say?",
+                arguments: r#"{"path":"todo.txt"}"#,
+            },
+            Example {
+                request: "读一下 notes.md",
+                arguments: r#"{"path":"notes.md"}"#,
+            },
         ],
         ..Card::BLANK
     };
 
     fn complete(arguments: Map<String, Value>, survey: &Survey) -> Option<Map<String, Value>> {
-        let path = arguments.get("path").and_then(Value::as_str).unwrap_or_default();
+        let path = arguments
+            .get("path")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         (!survey.at(path).is_some_and(|found| found.folder)).then_some(arguments)
     }
 
@@ -55,8 +69,13 @@ impl Job for Read {
     }
 
     async fn run(self, desk: &Desk<'_>) -> Result<Outcome, SysError> {
-        let file =
-            desk.sys.call(FsRead { path: self.path.clone(), limit: Some(SHOWN_AT_MOST) }).await?;
+        let file = desk
+            .sys
+            .call(FsRead {
+                path: self.path.clone(),
+                limit: Some(SHOWN_AT_MOST),
+            })
+            .await?;
         if file.text.is_empty() {
             let text = desk.language.say(
                 format!("{} is empty.", self.path),

@@ -30,8 +30,14 @@ impl Job for Remember {
         ],
         blind: true,
         examples: &[
-            Example { request: "remember that the door code is 4711", arguments: r#"{"text":"the door code is 4711"}"# },
-            Example { request: "记住：门禁密码是 4711", arguments: r#"{"text":"门禁密码是 4711"}"# },
+            Example {
+                request: "remember that the door code is 4711",
+                arguments: r#"{"text":"the door code is 4711"}"#,
+            },
+            Example {
+                request: "记住：门禁密码是 4711",
+                arguments: r#"{"text":"门禁密码是 4711"}"#,
+            },
         ],
         ..Card::BLANK
     };
@@ -41,20 +47,37 @@ impl Job for Remember {
     }
 
     async fn run(self, desk: &Desk<'_>) -> Result<Outcome, SysError> {
-        let read = FsRead { path: FILE.to_owned(), limit: None };
+        let read = FsRead {
+            path: FILE.to_owned(),
+            limit: None,
+        };
         let (mut text, base) = match super::read_all(desk, read).await {
             Ok(file) => (file.text, file.sha256),
-            Err(error) if error.code == Code::NotFound => {
-                (desk.language.say("# Remembered\n\n", "# 记下的事\n\n"), None)
-            }
+            Err(error) if error.code == Code::NotFound => (
+                desk.language.say("# Remembered\n\n", "# 记下的事\n\n"),
+                None,
+            ),
             Err(error) => return Err(error),
         };
         if !text.ends_with('\n') {
             text.push('\n');
         }
         text.push_str(&format!("- {}\n", self.text.replace(['\n', '\r'], " ")));
-        let done = desk.sys.call(FsWrite { path: FILE.to_owned(), text, base }).await?;
+        let done = desk
+            .sys
+            .call(FsWrite {
+                path: FILE.to_owned(),
+                text,
+                base,
+            })
+            .await?;
         let path = done.path;
-        Ok(desk.language.say(format!("I'll remember. It is kept in {path}, where you can change it."), format!("记住了。它写在 {path} 里，您可以修改。")).into())
+        Ok(desk
+            .language
+            .say(
+                format!("I'll remember. It is kept in {path}, where you can change it."),
+                format!("记住了。它写在 {path} 里，您可以修改。"),
+            )
+            .into())
     }
 }

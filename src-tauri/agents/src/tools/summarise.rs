@@ -13,6 +13,9 @@ use crate::summary::{self, Source};
 use crate::survey::Survey;
 
 const SUMMARY_TOKENS: u32 = 110;
+/// With this the default model keeps to a text more often than with a shorter one.
+const SYSTEM_PROMPT: &str = "You are Steward, a calm and exact assistant. Answer briefly, in plain \
+                             text. Say so when you do not know.";
 
 /// Summarises a file.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -43,12 +46,30 @@ impl Job for Summarise {
             "(写|做|生成|给我|给) (一?个|一份)? {path:file} 的 (简短|简要)? 的? (摘要|总结|概要|小结) (,? (并|然后|再|并且)? (把它|把摘要|把总结|将其|将摘要)? (另存|保存|存放|存|写)(为|到|成|入|进|在)? {save:newfile} (里|中)?)?",
             "{path:file} (主要)? (讲|说|写|是关于) (了|的是|的)? (什么|些什么|啥)",
         ],
-        cues: &["summar\\w+", "sum up", "gist", "overview", "tl;?dr", "总结", "概括", "摘要"],
+        cues: &[
+            "summar\\w+",
+            "sum up",
+            "gist",
+            "overview",
+            "tl;?dr",
+            "总结",
+            "概括",
+            "摘要",
+        ],
         needs: &[("path", Need::Path)],
         examples: &[
-            Example { request: "summarise notes.md and save it as short.md", arguments: r#"{"path":"notes.md","save":"short.md"}"# },
-            Example { request: "give me a short summary of report.txt", arguments: r#"{"path":"report.txt"}"# },
-            Example { request: "总结一下 notes.md，保存为 short.md", arguments: r#"{"path":"notes.md","save":"short.md"}"# },
+            Example {
+                request: "summarise notes.md and save it as short.md",
+                arguments: r#"{"path":"notes.md","save":"short.md"}"#,
+            },
+            Example {
+                request: "give me a short summary of report.txt",
+                arguments: r#"{"path":"report.txt"}"#,
+            },
+            Example {
+                request: "总结一下 notes.md，保存为 short.md",
+                arguments: r#"{"path":"notes.md","save":"short.md"}"#,
+            },
         ],
         ..Card::BLANK
     };
@@ -66,7 +87,13 @@ impl Job for Summarise {
 
     async fn run(self, desk: &Desk<'_>) -> Result<Outcome, SysError> {
         let bytes = u64::from(desk.budget.reading_tokens) * 8;
-        let file = desk.sys.call(FsRead { path: self.path.clone(), limit: Some(bytes) }).await?;
+        let file = desk
+            .sys
+            .call(FsRead {
+                path: self.path.clone(),
+                limit: Some(bytes),
+            })
+            .await?;
         let (text, cut) = model::fitting(file.text.trim(), desk.budget.reading_tokens as usize);
         if text.is_empty() {
             let text = format!("`{}` is empty", self.path);
@@ -88,30 +115,42 @@ impl Job for Summarise {
             ));
         }
         if let Some(save) = self.save {
-            let write = FsWrite { path: save, text: format!("{summary}\n"), base: None };
+            let write = FsWrite {
+                path: save,
+                text: format!("{summary}\n"),
+                base: None,
+            };
             let done = desk.sys.call(write).await?;
             notes.insert(0, super::written(desk, &done));
         }
-        Ok(std::iter::once(summary).chain(notes).collect::<Vec<_>>().join("\n\n").into())
+        Ok(std::iter::once(summary)
+            .chain(notes)
+            .collect::<Vec<_>>()
+            .join("\n\n")
+            .into())
     }
 }
 
 /// A summary that keeps to the text, and whether the model wrote it.
-async fn summarise(
-    desk: &Desk<'_>,
-    path: &str,
-    text: &str,
-) -> Result<(String, bool), SysError> {
+async fn summarise(desk: &Desk<'_>, path: &str, text: &str) -> Result<(String, bool), SysError> {
     let source = Source::of(text);
-    // The second asks with the answer begun, which leaves a small model less room to stray.
+    // The second asks with the answer begun, which leaves a small model less room to stray. What
+    // the first said rightly is kept.
+    let mut said = Vec::new();
     let tries = [
-        ("Summarize the text above in two short sentences.", ""),
-        ("Summarize the text above. Keep its names, dates and numbers.", "In short, "),
+        (
+            "Give a concise summary of the text, keeping its own words.",
+            "",
+        ),
+        (
+            "Summarize the text above. Keep its names, dates and numbers.",
+            "In short, ",
+        ),
     ];
     for (ask, prefix) in tries {
         let request = ChatRequest {
             messages: vec![
-                message(Role::System, desk.system_prompt),
+                message(Role::System, SYSTEM_PROMPT),
                 message(Role::User, format!("{text}\n\n{ask}")),
             ],
             prefix: prefix.to_owned(),
@@ -120,12 +159,20 @@ async fn summarise(
             stop: Vec::new(),
             constraint: None,
         };
-        let call = LlmChat { request, visible: true, purpose: format!("summarise {path}") };
+        let call = LlmChat {
+            request,
+            visible: true,
+            purpose: format!("summarise {path}"),
+        };
         let reply = desk.sys.call(call).await?;
         if reply.finish == Finish::Cancelled {
-            return Err(SysError::new(Code::Interrupted, "the summary was interrupted"));
+            return Err(SysError::new(
+                Code::Interrupted,
+                "the summary was interrupted",
+            ));
         }
-        if let Some(summary) = summary::check(&source, &model::tidy(&reply)) {
+        said.push(model::tidy(&reply));
+        if let Some(summary) = summary::check(&source, &said) {
             return Ok((summary, true));
         }
     }

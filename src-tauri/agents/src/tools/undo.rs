@@ -37,9 +37,18 @@ impl Job for Undo {
         cues: &["undo", "revert", "roll back", "撤销", "撤回", "还原"],
         blind: true,
         examples: &[
-            Example { request: "undo that", arguments: "{}" },
-            Example { request: "undo run 12", arguments: r#"{"run":12}"# },
-            Example { request: "撤销刚才的操作", arguments: "{}" },
+            Example {
+                request: "undo that",
+                arguments: "{}",
+            },
+            Example {
+                request: "undo run 12",
+                arguments: r#"{"run":12}"#,
+            },
+            Example {
+                request: "撤销刚才的操作",
+                arguments: "{}",
+            },
         ],
         ..Card::BLANK
     };
@@ -56,7 +65,9 @@ impl Job for Undo {
     }
 
     async fn run(self, desk: &Desk<'_>) -> Result<Outcome, SysError> {
-        let run = self.run.or_else(|| desk.sys.history().last().map(|turn| turn.run));
+        let run = self
+            .run
+            .or_else(|| desk.sys.history().last().map(|turn| turn.run));
         let undone = match desk.sys.call(FsUndo { run }).await {
             // The last request changed nothing; the person means the last that did.
             Err(error) if self.run.is_none() && run.is_some() && error.code == Code::NotFound => {
@@ -65,14 +76,19 @@ impl Job for Undo {
             other => other?,
         };
         let mut text = if undone.restored.is_empty() {
-            desk.language.say("Nothing was put back.", "没有恢复任何文件。")
+            desk.language
+                .say("Nothing was put back.", "没有恢复任何文件。")
         } else {
             let paths = undone.restored.join(", ");
-            desk.language.say(format!("Put back: {paths}."), format!("已恢复：{paths}。"))
+            desk.language
+                .say(format!("Put back: {paths}."), format!("已恢复：{paths}。"))
         };
         if !undone.kept.is_empty() {
             let kept = undone.kept.join("; ");
-            text.push_str(&desk.language.say(format!(" Left as they are: {kept}."), format!("保持不动：{kept}。")));
+            text.push_str(&desk.language.say(
+                format!(" Left as they are: {kept}."),
+                format!("保持不动：{kept}。"),
+            ));
         }
         Ok(text.into())
     }

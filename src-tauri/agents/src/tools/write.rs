@@ -41,12 +41,23 @@ impl Job for Write {
             "(把|将) {text:text} (写入|写到|写进|保存到|保存为|保存成|存到|存为|存入|存进|记到|记入) {path:newfile} (里面|里|中)?",
             "(把|将) {path:newfile} 的? (内容|全文) (改成|改为|换成|替换为) :{text:text}",
         ],
-        cues: &["write", "create", "save", "put", "写", "创建", "新建", "保存"],
+        cues: &[
+            "write", "create", "save", "put", "写", "创建", "新建", "保存",
+        ],
         needs: &[("path", Need::Target), ("text", Need::Text)],
         examples: &[
-            Example { request: "create a file tea.txt that says green tea", arguments: r#"{"path":"tea.txt","text":"green tea"}"# },
-            Example { request: "write 'see you at six' into letters/note.txt", arguments: r#"{"path":"letters/note.txt","text":"see you at six"}"# },
-            Example { request: "新建文件 tea.txt，内容为绿茶", arguments: r#"{"path":"tea.txt","text":"绿茶"}"# },
+            Example {
+                request: "create a file tea.txt that says green tea",
+                arguments: r#"{"path":"tea.txt","text":"green tea"}"#,
+            },
+            Example {
+                request: "write 'see you at six' into letters/note.txt",
+                arguments: r#"{"path":"letters/note.txt","text":"see you at six"}"#,
+            },
+            Example {
+                request: "新建文件 tea.txt，内容为绿茶",
+                arguments: r#"{"path":"tea.txt","text":"绿茶"}"#,
+            },
         ],
         ..Card::BLANK
     };
@@ -69,7 +80,14 @@ impl Job for Write {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        let done = desk.sys.call(FsWrite { path: self.path, text, base: None }).await?;
+        let done = desk
+            .sys
+            .call(FsWrite {
+                path: self.path,
+                text,
+                base: None,
+            })
+            .await?;
         Ok(super::written(desk, &done).into())
     }
 }

@@ -221,7 +221,7 @@ fn plan_back(files: &dyn Files, root: &Path, changes: &[ChangeRow]) -> Result<Ve
     for row in changes {
         for (back, expect) in inverse(&row.plan) {
             let now = ahead.state(&expect.0)?;
-            let done = back.after(&now);
+            let done = back.after(&expect.1);
             let target = ahead.state(back.path())?;
             let in_the_way = matches!(back, Back::Move { .. }) && target != PathState::Absent;
             let kept = if same(&now, &expect.1) && in_the_way {
