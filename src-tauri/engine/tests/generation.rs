@@ -9,7 +9,7 @@
 
 mod model;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use steward_engine::{
@@ -56,14 +56,8 @@ fn info_is_the_files() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn loading_is_quick_and_leaves_memory_to_others() {
-    let begun = Instant::now();
+fn a_loaded_model_leaves_memory_to_others() {
     let engine = engine();
-    assert!(
-        begun.elapsed() < Duration::from_secs(2),
-        "loading took {:?}",
-        begun.elapsed()
-    );
     let mut request = GenerateRequest::new(Prompt::Tokens(tokens(2000, 30)), 20);
     request.constraint = Some(Constraint::JsonSchema(json!({ "type": "object" })));
     engine
@@ -282,25 +276,57 @@ fn bad_requests_are_refused() {
 }
 
 #[test]
-fn cancel_frees_the_engine_soon() {
-    let limit = Duration::from_millis(100);
-    let engine = engine();
-    for prompt in [tokens(4000, 7), tokens(20, 8)] {
-        let request = GenerateRequest::new(Prompt::Tokens(prompt), 4000);
-        let cancel = Cancel::new();
-        std::thread::scope(|scope| {
-            let running = scope.spawn(|| engine.generate(&request, &cancel, &mut |_| ()));
-            let begun = Instant::now();
-            while begun.elapsed() < Duration::from_millis(150) {
-                std::thread::yield_now();
+fn cancel_ends_a_decode_at_the_next_token() {
+    let request = GenerateRequest::new(Prompt::Tokens(tokens(20, 8)), 4000);
+    let cancel = Cancel::new();
+    let mut seen = 0;
+    let out = engine()
+        .generate(&request, &cancel, &mut |event| {
+            seen += usize::from(event.token.is_some());
+            if seen == 5 {
+                cancel.cancel();
             }
-            let asked = Instant::now();
-            cancel.cancel();
-            let out = running.join().unwrap().unwrap();
-            assert_eq!(out.finish, Finish::Cancelled);
-            assert!(asked.elapsed() < limit, "{:?}", asked.elapsed());
-        });
-    }
+        })
+        .unwrap();
+    assert_eq!(out.finish, Finish::Cancelled);
+    assert_eq!(out.ids.len(), 5);
+}
+
+/// The bound is relative to the whole prefill on the same machine in the same minute, so that it
+/// holds on a busy machine too; the absolute figure is a benchmark's.
+#[test]
+fn cancel_ends_a_prefill_within_its_chunk() {
+    let engine = engine();
+    let begun = Instant::now();
+    let whole = GenerateRequest::new(Prompt::Tokens(tokens(1500, 9)), 1);
+    engine
+        .generate(&whole, &Cancel::new(), &mut |_| ())
+        .unwrap();
+    let whole = begun.elapsed();
+
+    let request = GenerateRequest::new(Prompt::Tokens(tokens(1500, 7)), 4000);
+    let cancel = Cancel::new();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| engine.generate(&request, &cancel, &mut |_| ()));
+        let begun = Instant::now();
+        while begun.elapsed() < whole / 8 {
+            std::thread::yield_now();
+        }
+        cancel.cancel();
+        let out = running.join().unwrap().unwrap();
+        assert_eq!(out.finish, Finish::Cancelled);
+        assert_eq!(out.ids, [0_u32; 0]);
+        assert!(
+            begun.elapsed() < whole / 2,
+            "{:?} of {whole:?}",
+            begun.elapsed()
+        );
+    });
+}
+
+#[test]
+fn what_is_cancelled_already_does_not_begin() {
+    let engine = engine();
     let cancelled = Cancel::new();
     cancelled.cancel();
     let out = engine.generate(
