@@ -120,7 +120,7 @@ export function apply(world: World, event: Event): void {
     case "done": {
       const tale = taleOf(world, event.pid);
       tale.ok = event.ok;
-      tale.problem = event.error;
+      tale.problem = troubling(event.error);
       world.questions = world.questions.filter(({ pid }) => pid !== event.pid);
       return;
     }
@@ -140,10 +140,15 @@ export function takeIn(world: World, detail: ProcessDetail): void {
   for (const step of detail.steps) placeStep(tale.steps, step);
   if (detail.answer !== null) tale.answer = detail.answer.slice(0, MAX_TEXT);
   if (detail.ok !== null) tale.ok = detail.ok;
-  if (detail.problem !== null) tale.problem = detail.problem;
+  if (detail.problem !== null) tale.problem = troubling(detail.problem);
 }
 
 const ENDED: readonly StateView[] = ["exited", "failed", "killed"];
+/** The person's own no is no trouble: the answer tells what stands. */
+function troubling(problem: Problem | null): Problem | null {
+  return problem?.code === "refused" ? null : problem;
+}
+
 const SETTLED: readonly StepState[] = ["done", "denied", "failed", "unknown"];
 
 export function isLive(process: ProcessView): boolean {
