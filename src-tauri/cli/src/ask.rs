@@ -52,7 +52,7 @@ pub(crate) async fn run(
     approve: Approve,
     printer: &Printer,
 ) -> Ended {
-    let keyboard = Keyboard::default();
+    let keyboard = Keyboard::new()?;
     let mut follow = Follow::start(link, command, approve, (printer, &keyboard)).await?;
     follow.follow().await
 }
@@ -140,7 +140,7 @@ impl<'a> Follow<'a> {
                     self.typed(line).await?;
                     None
                 }
-                _ = tokio::signal::ctrl_c() => {
+                () = self.keyboard.interrupted() => {
                     self.link.request(Command::Kill { pid: self.pid }).await?;
                     None
                 }
@@ -187,7 +187,9 @@ impl<'a> Follow<'a> {
     /// The program that was the kernel has ended: this one takes its place, or finds the one that
     /// did, and the run goes on.
     async fn take_over(&mut self) -> Result<Option<ExitCode>, Problem> {
-        *self.link = Link::open(Resume::All).await?;
+        if let Link::Other(_) = self.link {
+            *self.link = Link::open(Resume::All).await?;
+        }
         self.events = self.link.events().await?;
         self.catch_up().await
     }
@@ -326,7 +328,7 @@ impl<'a> Follow<'a> {
         }
     }
 
-    async fn decide(&self, asked: &ApprovalView, approve: bool) -> Result<(), Problem> {
+    async fn decide(&mut self, asked: &ApprovalView, approve: bool) -> Result<(), Problem> {
         let decide = Decide {
             id: asked.id,
             approve,
@@ -342,7 +344,7 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    async fn reply(&self, id: u64, text: String) -> Result<(), Problem> {
+    async fn reply(&mut self, id: u64, text: String) -> Result<(), Problem> {
         self.link
             .request(Command::AnswerQuestion { id, text })
             .await

@@ -63,39 +63,51 @@ const BROKEN: u8 = 3;
 
 /// Whether something is missing or broken on this machine, rather than in what was asked.
 fn is_broken(problem: &Problem) -> bool {
-    matches!(problem.code.as_str(), "unavailable" | "internal")
+    matches!(problem.code.as_str(), "unavailable" | "internal") || problem.is_gone()
 }
 
 async fn carry_out(args: Args, printer: &Printer) -> Ended {
+    let resume = match args.verb {
+        Some(Verb::Models { verb }) => return models::run(verb, printer),
+        Some(Verb::Doctor) => return show::doctor(printer).await,
+        None if !args.toggle => Resume::All,
+        _ => Resume::Nothing,
+    };
+    let mut link = Link::open(resume).await?;
+    let ended = converse(args, &mut link, printer).await;
+    link.close().await;
+    ended
+}
+
+/// The commands that speak with the kernel.
+async fn converse(args: Args, link: &mut Link, printer: &Printer) -> Ended {
     if args.toggle {
-        return show::toggle(printer).await;
+        return show::toggle(link, printer).await;
     }
     match args.verb {
-        None => session::run(&args.workspace, printer).await,
         Some(Verb::Ask {
             request,
             workspace,
             approve,
         }) => {
             let submit = ask::submit(request.join(" "), workspace.or(args.workspace), None)?;
-            let mut link = Link::open(Resume::Nothing).await?;
-            ask::run(&mut link, submit, approve, printer).await
+            ask::run(link, submit, approve, printer).await
         }
         Some(Verb::Undo { run, approve }) => {
-            let mut link = Link::open(Resume::Nothing).await?;
             let undo = steward_host::Command::Undo { run };
-            ask::run(&mut link, undo, approve, printer).await
+            ask::run(link, undo, approve, printer).await
         }
-        Some(Verb::Ps { all }) => show::processes(all, printer).await,
-        Some(Verb::Approvals { id: None, .. }) => show::approvals(printer).await,
+        Some(Verb::Ps { all }) => show::processes(link, all, printer).await,
+        Some(Verb::Approvals { id: None, .. }) => show::approvals(link, printer).await,
         Some(Verb::Approvals {
             id: Some(id),
             answer,
-        }) => show::decide(id, answer, printer).await,
-        Some(Verb::Answer { id, text }) => show::answer(id, text.join(" "), printer).await,
-        Some(Verb::Kill { pid }) => show::kill(pid, printer).await,
-        Some(Verb::Log { pid, run, limit }) => show::log(pid, run, limit, printer).await,
-        Some(Verb::Models { verb }) => models::run(verb, printer),
-        Some(Verb::Doctor) => show::doctor(printer).await,
+        }) => show::decide(link, id, answer, printer).await,
+        Some(Verb::Answer { id, text }) => show::answer(link, id, text.join(" "), printer).await,
+        Some(Verb::Kill { pid }) => show::kill(link, pid, printer).await,
+        Some(Verb::Log { pid, run, limit }) => show::log(link, pid, run, limit, printer).await,
+        None | Some(Verb::Models { .. } | Verb::Doctor) => {
+            session::run(link, &args.workspace, printer).await
+        }
     }
 }

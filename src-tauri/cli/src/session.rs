@@ -12,30 +12,29 @@ use crate::keyboard::Keyboard;
 use crate::link::Link;
 use crate::print::Printer;
 
-pub(crate) async fn run(workspace: &Option<PathBuf>, printer: &Printer) -> Ended {
-    let mut link = Link::open(Resume::All).await?;
-    greet(&link, printer).await?;
-    let keyboard = Keyboard::default();
+pub(crate) async fn run(link: &mut Link, workspace: &Option<PathBuf>, printer: &Printer) -> Ended {
+    let keyboard = Keyboard::new()?;
+    greet(link, printer).await?;
     let mut after = None;
     loop {
         printer.prompt("\nsteward> ");
         let line = tokio::select! {
             line = keyboard.line() => line,
             // There is no request to stop.
-            _ = tokio::signal::ctrl_c() => continue,
+            () = keyboard.interrupted() => continue,
         };
         match line.as_deref().map(str::trim) {
             Some("") => {}
             None | Some("exit" | "quit") => break,
             Some(request) => {
                 let asked = submit(request.to_owned(), workspace.clone(), after);
-                match follow(&mut link, asked, (printer, &keyboard)).await {
+                match follow(link, asked, (printer, &keyboard)).await {
                     Ok(run) => after = Some(run),
                     Err(problem) => {
                         printer.problem(&problem);
                         // The program that was the kernel may have ended.
                         if let Link::Other(_) = link {
-                            link = Link::open(Resume::All).await?;
+                            *link = Link::open(Resume::All).await?;
                         }
                     }
                 }
@@ -58,7 +57,7 @@ async fn follow(
     Ok(follow.run())
 }
 
-async fn greet(link: &Link, printer: &Printer) -> Result<(), Problem> {
+async fn greet(link: &mut Link, printer: &Printer) -> Result<(), Problem> {
     printer.note("Say what you want, in English or Chinese; `exit` ends. Ctrl+C stops a request.");
     if let Reply::Approvals { approvals } = link.request(Command::Approvals).await?
         && !approvals.is_empty()

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use steward_host::surface::{ApprovalView, CheckState, Decide, LogQuery, ProcessView, StateView};
-use steward_host::{Command, Paths, Problem, Reply, Resume};
+use steward_host::{Command, Paths, Problem, Reply};
 
 use crate::Ended;
 use crate::approval::{approval_lines, shortened};
@@ -13,8 +13,7 @@ use crate::keyboard::Keyboard;
 use crate::link::{Events, Link};
 use crate::print::Printer;
 
-pub(crate) async fn processes(all: bool, printer: &Printer) -> Ended {
-    let link = Link::open(Resume::Nothing).await?;
+pub(crate) async fn processes(link: &mut Link, all: bool, printer: &Printer) -> Ended {
     let Reply::Processes { processes } = link.request(Command::Processes).await? else {
         return Err(unexpected());
     };
@@ -70,8 +69,7 @@ fn row(process: &ProcessView) -> String {
     )
 }
 
-pub(crate) async fn approvals(printer: &Printer) -> Ended {
-    let link = Link::open(Resume::Nothing).await?;
+pub(crate) async fn approvals(link: &mut Link, printer: &Printer) -> Ended {
     let Reply::Approvals { approvals } = link.request(Command::Approvals).await? else {
         return Err(unexpected());
     };
@@ -106,8 +104,12 @@ fn show(asked: &ApprovalView, printer: &Printer) {
 }
 
 /// Answers an approval; where this program is the kernel, the run goes on to its end here.
-pub(crate) async fn decide(id: u64, answer: Option<Answer>, printer: &Printer) -> Ended {
-    let link = Link::open(Resume::Nothing).await?;
+pub(crate) async fn decide(
+    link: &mut Link,
+    id: u64,
+    answer: Option<Answer>,
+    printer: &Printer,
+) -> Ended {
     let Reply::Approvals { approvals } = link.request(Command::Approvals).await? else {
         return Err(unexpected());
     };
@@ -139,8 +141,7 @@ pub(crate) async fn decide(id: u64, answer: Option<Answer>, printer: &Printer) -
 }
 
 /// Answers a question; where this program is the kernel, the run goes on to its end here.
-pub(crate) async fn answer(id: u64, text: String, printer: &Printer) -> Ended {
-    let link = Link::open(Resume::Nothing).await?;
+pub(crate) async fn answer(link: &mut Link, id: u64, text: String, printer: &Printer) -> Ended {
     let Reply::Questions { questions } = link.request(Command::Questions).await? else {
         return Err(unexpected());
     };
@@ -163,11 +164,11 @@ pub(crate) async fn answer(id: u64, text: String, printer: &Printer) -> Ended {
 }
 
 /// Follows a run to its end where this program is the kernel; else it goes on in the other one.
-async fn go_on(mut link: Link, events: Events, run: u64, printer: &Printer) -> Ended {
+async fn go_on(link: &mut Link, events: Events, run: u64, printer: &Printer) -> Ended {
     if let Link::Own(_) = link {
-        let keyboard = Keyboard::default();
+        let keyboard = Keyboard::new()?;
         let person = (printer, &keyboard);
-        return Follow::existing(&mut link, events, person, (run, run))
+        return Follow::existing(link, events, person, (run, run))
             .follow()
             .await;
     }
@@ -183,8 +184,7 @@ fn done(printer: &Printer) {
     }
 }
 
-pub(crate) async fn kill(pid: u64, printer: &Printer) -> Ended {
-    let link = Link::open(Resume::Nothing).await?;
+pub(crate) async fn kill(link: &mut Link, pid: u64, printer: &Printer) -> Ended {
     link.request(Command::Kill { pid }).await?;
     printer.note(&format!("process {pid} and its children are stopped"));
     done(printer);
@@ -192,12 +192,12 @@ pub(crate) async fn kill(pid: u64, printer: &Printer) -> Ended {
 }
 
 pub(crate) async fn log(
+    link: &mut Link,
     pid: Option<u64>,
     run: Option<u64>,
     limit: u32,
     printer: &Printer,
 ) -> Ended {
-    let link = Link::open(Resume::Nothing).await?;
     let query = LogQuery {
         pid,
         run,
@@ -253,8 +253,7 @@ pub(crate) async fn doctor(printer: &Printer) -> Ended {
     })
 }
 
-pub(crate) async fn toggle(printer: &Printer) -> Ended {
-    let link = Link::open(Resume::Nothing).await?;
+pub(crate) async fn toggle(link: &mut Link, printer: &Printer) -> Ended {
     if let Link::Own(_) = link {
         return Err(Problem::new("unavailable", "no Steward desktop runs")
             .hint("start it with `steward-desktop`"));

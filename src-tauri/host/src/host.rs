@@ -77,6 +77,8 @@ pub struct Host {
     models: Models,
     events: broadcast::Sender<Event>,
     toggle: Mutex<Option<Toggle>>,
+    /// Whether this program is about to end. Read while another program's command is carried out.
+    ending: tokio::sync::RwLock<bool>,
     _lock: DataLock,
 }
 
@@ -122,6 +124,7 @@ impl Host {
             models,
             events,
             toggle: Mutex::default(),
+            ending: tokio::sync::RwLock::new(false),
             _lock: lock,
         });
         tokio::spawn(relay(
@@ -154,6 +157,26 @@ impl Host {
     /// What to do when a terminal asks for the launcher (`steward --toggle`).
     pub fn on_toggle(&self, toggle: impl Fn() + Send + Sync + 'static) {
         *self.toggle.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(toggle));
+    }
+
+    /// Takes no more commands over the local socket, and waits for those that are being carried out.
+    pub async fn close(&self) {
+        if let Ok(mut ending) = tokio::time::timeout(PATIENCE, self.ending.write()).await {
+            *ending = true;
+        }
+    }
+
+    /// [`Host::handle`] for another program, which gets a reply to all that is carried out.
+    pub(crate) async fn serve<T>(
+        &self,
+        command: Command,
+        reply: impl AsyncFnOnce(Reply) -> T,
+    ) -> T {
+        let ending = self.ending.read().await;
+        if *ending {
+            return reply(Reply::Error(Problem::ending())).await;
+        }
+        reply(self.handle(command, Surface::Terminal).await).await
     }
 
     /// Steward's own folders.

@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::broadcast;
 
-use crate::host::{Host, Surface};
+use crate::host::Host;
 use crate::paths::Paths;
 use crate::surface::{Command, Event, Problem, Reply};
 
@@ -93,8 +93,9 @@ async fn converse(stream: UnixStream, host: Arc<Host>) -> std::io::Result<()> {
                 return watch(write, events).await;
             }
             Ok(command) => {
-                let reply = host.handle(command, Surface::Terminal).await;
-                send(&mut write, &reply).await?;
+                let write = &mut write;
+                host.serve(command, async |reply| send(write, &reply).await)
+                    .await?;
             }
             Err(e) => {
                 let message = format!("a command does not fit: {e}");
@@ -150,7 +151,7 @@ impl Client {
         match tokio::time::timeout(REPLY_MOST, exchange(&mut stream, command)).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(e)) => Reply::Error(gone(&e.to_string())),
-            Err(_) => Reply::Error(gone(&no_reply())),
+            Err(_) => Reply::Error(silent()),
         }
     }
 
@@ -162,7 +163,7 @@ impl Client {
         let mut stream = BufReader::new(open(&self.paths).await?);
         tokio::time::timeout(REPLY_MOST, exchange(&mut stream, &Command::Watch))
             .await
-            .map_err(|_| gone(&no_reply()))?
+            .map_err(|_| silent())?
             .map_err(|e| gone(&e.to_string()))?;
         let (sender, receiver) = tokio::sync::mpsc::channel(1024);
         tokio::spawn(async move {
@@ -196,13 +197,38 @@ async fn exchange(stream: &mut BufReader<UnixStream>, command: &Command) -> std:
     Ok(serde_json::from_str(&line)?)
 }
 
-fn no_reply() -> String {
-    format!("no reply within {} s", REPLY_MOST.as_secs())
+const ENDING: &str = "ending";
+const GONE: &str = "gone";
+
+impl Problem {
+    /// The program that has the data directory is about to end and did not take the command.
+    pub(crate) fn ending() -> Self {
+        Self::new(ENDING, "the Steward that has the data directory is ending")
+            .hint("send it again to the next one")
+    }
+
+    /// Whether it is [`Problem::ending`].
+    pub fn is_ending(&self) -> bool {
+        self.code == ENDING
+    }
+
+    /// Whether there was no reply: the command may have been carried out or not.
+    pub fn is_gone(&self) -> bool {
+        self.code == GONE
+    }
+}
+
+fn silent() -> Problem {
+    let seconds = REPLY_MOST.as_secs();
+    let message =
+        format!("the Steward that has the data directory does not answer within {seconds} s");
+    Problem::new("unavailable", message)
+        .hint("end the other Steward, or wake it where it is stopped")
 }
 
 fn gone(why: &str) -> Problem {
     Problem::new(
-        "unavailable",
+        GONE,
         format!("the Steward that has the data directory does not answer: {why}"),
     )
     .hint("wait a moment and try again, or end the other Steward")
