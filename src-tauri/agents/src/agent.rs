@@ -190,7 +190,7 @@ impl Work<'_> {
                     return Ok(Ok(()));
                 }
                 Err(error) => {
-                    let reads = tool.card().effect == Effect::Read;
+                    let reads = tool.effect(&call.arguments) == Effect::Read;
                     let wrong = matches!(error.code, Code::NotFound | Code::Invalid);
                     tried.push(call.clone());
                     let retries = self.agent.image.budget.max_retries as usize;
@@ -210,7 +210,7 @@ impl Work<'_> {
     fn reads(&self, call: &Call) -> bool {
         self.agent
             .tool(&call.tool)
-            .is_some_and(|tool| tool.card().effect == Effect::Read)
+            .is_some_and(|tool| tool.effect(&call.arguments) == Effect::Read)
     }
 
     /// What an error means for the person. An interruption ends the process itself.

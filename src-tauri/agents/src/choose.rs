@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use steward_kernel::provider::{ChatRequest, Constraint, Role, Sampling};
-use steward_kernel::syscall::{HumanAsk, LlmChat, LlmScore};
+use steward_kernel::syscall::{Effect, HumanAsk, LlmChat, LlmScore};
 use steward_kernel::{Code, SysError};
 
 use crate::call::Call;
@@ -58,12 +58,14 @@ pub(crate) async fn choose(
             }
         }
     }
-    let hinted = part
+    let hinted: Vec<(&'static dyn Tool, &str)> = part
         .hints
         .iter()
-        .filter(|hint| open.iter().all(|c| c.call.tool != ***hint));
-    let hinted: Vec<&'static dyn Tool> = hinted
-        .filter_map(|name| tools.iter().find(|t| t.card().name == *name).copied())
+        .filter(|hint| open.iter().all(|c| c.call.tool != hint.tool))
+        .filter_map(|hint| {
+            let tool = tools.iter().find(|tool| tool.card().name == hint.tool)?;
+            Some((*tool, hint.rest.as_str()))
+        })
         .collect();
     open.truncate(SHORTLIST);
     let titles: Vec<String> = open
@@ -71,7 +73,7 @@ pub(crate) async fn choose(
         .map(|c| tools.iter().find(|t| t.card().name == c.call.tool))
         .zip(&open)
         .map(|(tool, c)| tool.map_or_else(String::new, |tool| tool.title(&c.call.arguments)))
-        .chain(hinted.iter().map(|tool| tool.card().about.to_owned()))
+        .chain(hinted.iter().map(|(tool, _)| tool.card().about.to_owned()))
         .collect();
     let best = match titles.len() {
         0 => return Ok(Choice::Missing("answer")),
@@ -81,12 +83,8 @@ pub(crate) async fn choose(
     match open.into_iter().nth(best) {
         Some(candidate) => certain(desk, candidate).await.map(Choice::Act),
         None => {
-            find_path(
-                desk,
-                hinted[best.saturating_sub(titles.len() - hinted.len())],
-                part,
-            )
-            .await
+            let (tool, rest) = hinted[best.saturating_sub(titles.len() - hinted.len())];
+            find_path(desk, tool, rest, part).await
         }
     }
 }
@@ -176,18 +174,21 @@ async fn weigh(desk: &Desk<'_>, request: &str, titles: &[String]) -> Result<usiz
 async fn find_path(
     desk: &Desk<'_>,
     tool: &'static dyn Tool,
+    about: &str,
     part: &Part,
 ) -> Result<Choice, SysError> {
     let card = tool.card();
     let [(argument, Need::Path)] = card.needs else {
         return Ok(Choice::Missing(card.name));
     };
-    let found = search::files(&search::documents(desk).await?, &part.text);
+    let found = search::files(&search::documents(desk).await?, about);
     let paths: Vec<String> = found.into_iter().map(|file| file.path).take(4).collect();
+    let mut call = Call::new(card.name, json!({}));
+    let changes = tool.effect(&call.arguments) == Effect::Irreversible;
     let path = match paths.len() {
         0 => return Ok(Choice::Missing(card.name)),
         1 => paths.into_iter().next().unwrap_or_default(),
-        _ if card.effect == steward_kernel::syscall::Effect::Irreversible => {
+        _ if changes => {
             let text = desk
                 .language
                 .say("Which file do you mean?", "您指的是哪个文件？");
@@ -195,10 +196,9 @@ async fn find_path(
         }
         _ => return write_call(desk, tool, argument, &paths, part).await,
     };
-    Ok(Choice::Act(Call::new(
-        card.name,
-        json!({ *argument: path }),
-    )))
+    call.arguments
+        .insert((*argument).to_owned(), Value::String(path));
+    Ok(Choice::Act(call))
 }
 
 /// The model writes the call itself, under a grammar that admits this tool and these paths only.

@@ -23,7 +23,7 @@ mod wording;
 pub use agent::Agent;
 pub use call::Call;
 pub use image::{Budget, Image, ImageError, Images};
-pub use request::{Candidate, Evidence, Part, Reader, Reading};
+pub use request::{Candidate, Evidence, Hint, Part, Reader, Reading};
 pub use survey::{Found, Survey};
 pub use tools::{Card, Desk, Example, Need, Outcome, Tool, all as tools};
 pub use wording::Language;

@@ -32,16 +32,14 @@ pub(crate) struct Passage {
 
 /// Texts of the workspace's files, within a bound; what is no text is passed over.
 pub(crate) async fn documents(desk: &Desk<'_>) -> Result<Vec<Document>, SysError> {
-    const NO_TEXT: [&str; 22] = [
-        "png", "jpg", "jpeg", "gif", "webp", "bmp", "ico", "pdf", "zip", "gz", "xz", "7z", "tar",
-        "mp3", "mp4", "wav", "mov", "docx", "xlsx", "pptx", "gguf", "db",
-    ];
+    const NO_TEXT: &str = "png jpg jpeg gif webp bmp ico pdf zip gz xz 7z tar mp3 mp4 wav mov docx xlsx \
+        pptx gguf db";
     let readable = desk.survey.files().filter(|found| {
         let extension = found
             .name()
             .rsplit_once('.')
             .map_or("", |(_, extension)| extension);
-        !found.name().starts_with('.') && !NO_TEXT.contains(&extension.to_lowercase().as_str())
+        !found.name().starts_with('.') && !listed(NO_TEXT, &extension.to_lowercase())
     });
     let mut documents = Vec::new();
     for found in readable.take(FILES_AT_MOST) {
@@ -294,6 +292,10 @@ pub(crate) fn terms(text: &str) -> Vec<String> {
     terms
 }
 
+fn listed(words: &str, word: &str) -> bool {
+    words.split(' ').any(|listed| listed == word)
+}
+
 fn push_pairs(terms: &mut Vec<String>, han: &[char]) {
     const STOP: &str = "的了是在我你他她它吗呢吧啊和与及就都也很这那有没么什谁哪几把将请";
     let kept: Vec<char> = han.iter().copied().filter(|c| !STOP.contains(*c)).collect();
@@ -304,103 +306,18 @@ fn push_pairs(terms: &mut Vec<String>, han: &[char]) {
 }
 
 fn stem(word: &str) -> Option<String> {
-    const STOP: [&str; 89] = [
-        "a",
-        "an",
-        "the",
-        "and",
-        "or",
-        "of",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "from",
-        "by",
-        "with",
-        "about",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "am",
-        "do",
-        "does",
-        "did",
-        "has",
-        "have",
-        "had",
-        "i",
-        "me",
-        "my",
-        "mine",
-        "you",
-        "your",
-        "we",
-        "our",
-        "us",
-        "he",
-        "she",
-        "it",
-        "its",
-        "his",
-        "her",
-        "they",
-        "them",
-        "their",
-        "this",
-        "that",
-        "these",
-        "those",
-        "there",
-        "here",
-        "what",
-        "when",
-        "where",
-        "who",
-        "whose",
-        "whom",
-        "which",
-        "why",
-        "how",
-        "much",
-        "many",
-        "long",
-        "can",
-        "could",
-        "should",
-        "would",
-        "will",
-        "shall",
-        "may",
-        "must",
-        "please",
-        "tell",
-        "show",
-        "give",
-        "find",
-        "file",
-        "files",
-        "document",
-        "documents",
-        "any",
-        "some",
-        "one",
-        "ones",
-        "if",
-        "not",
-        "say",
-        "says",
-    ];
+    const STOP: &str = "a an the and or of in on at to for from by with about is are was were be been \
+        am do does did has have had i me my mine you your we our us he she it its his \
+        her they them their this that these those there here what when where who whose \
+        whom which why how much many long can could should would will shall may must \
+        please tell show give find file files document documents any some one ones if \
+        not say says";
     let word = word.trim_matches(['\'', '’']);
     let word = word
         .strip_suffix("'s")
         .or_else(|| word.strip_suffix("’s"))
         .unwrap_or(word);
-    if word.is_empty() || STOP.contains(&word) {
+    if word.is_empty() || listed(STOP, word) {
         return None;
     }
     for ending in ["ings", "ing", "ies", "ed", "es", "s", "e", "y"] {

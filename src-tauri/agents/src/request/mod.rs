@@ -6,8 +6,10 @@
 
 mod frame;
 mod mention;
+mod span;
 
 use serde_json::{Map, Value};
+use steward_kernel::syscall::Effect;
 
 use crate::call::Call;
 use crate::survey::Survey;
@@ -49,7 +51,16 @@ pub struct Part {
     /// What it may mean, the most plausible first. Empty where only the words themselves are left.
     pub candidates: Vec<Candidate>,
     /// Tools of which a cue was seen, but not all that they need.
-    pub hints: Vec<&'static str>,
+    pub hints: Vec<Hint>,
+}
+
+/// A tool that was asked for without what it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hint {
+    /// The tool.
+    pub tool: &'static str,
+    /// The request without the cue: what it says about the rest.
+    pub rest: String,
 }
 
 /// A request as it was read.
@@ -148,17 +159,28 @@ impl Reader {
                 return Reading { parts };
             }
         }
-        let marked = Marked::read(request, survey, Reach::Loose);
-        let pass = Pass {
-            reader: self,
-            marked,
-            survey,
-            general: true,
-            before,
+        let text = request.trim().to_owned();
+        let mut part = Part {
+            text,
+            candidates: Vec::new(),
+            hints: Vec::new(),
         };
-        Reading {
-            parts: vec![pass.read_partly(request)],
+        // What is only alluded to may be looked at; to be changed, it must be named.
+        for (reach, reads) in [(Reach::Strict, false), (Reach::Loose, true)] {
+            let marked = Marked::read(request, survey, reach);
+            let before = before.clone();
+            let pass = Pass {
+                reader: self,
+                marked,
+                survey,
+                general: false,
+                before,
+            };
+            pass.read_partly(&mut part, reads);
         }
+        part.candidates
+            .sort_by_key(|c| std::cmp::Reverse((c.evidence, c.weight)));
+        Reading { parts: vec![part] }
     }
 }
 
@@ -269,17 +291,13 @@ impl Pass<'_> {
         })
     }
 
-    /// What parts of the request, and cue words in it, may mean. Wide wordings were tried before.
-    fn read_partly(&self, request: &str) -> Part {
+    /// What parts of the request, and cue words in it, may mean for the tools of an effect. Wide
+    /// wordings were tried before.
+    fn read_partly(&self, part: &mut Part, reads: bool) {
         let text = &self.marked.text;
-        let mut part = Part {
-            text: request.trim().to_owned(),
-            candidates: Vec::new(),
-            hints: Vec::new(),
-        };
         for (tool, entry) in self.reader.frames.iter().enumerate() {
             let card = self.reader.tools[tool].card();
-            if card.general {
+            if card.general || (card.effect == Effect::Read) != reads {
                 continue;
             }
             let within = entry.frames.iter().filter_map(|f| f.fit_within(text));
@@ -295,13 +313,13 @@ impl Pass<'_> {
             let at_hand = self.arguments_at_hand(card.needs, cue.len());
             match at_hand.and_then(|fit| self.candidate(tool, &fit, Evidence::Cue, text)) {
                 Some(candidate) => part.candidates.push(candidate),
-                None if !card.needs.is_empty() => part.hints.push(card.name),
-                None => {}
+                None if card.needs.is_empty() => {}
+                None => part.hints.push(Hint {
+                    tool: card.name,
+                    rest: self.marked.restore(&text.replace(cue.as_str(), " ")),
+                }),
             }
         }
-        part.candidates
-            .sort_by_key(|c| std::cmp::Reverse((c.evidence, c.weight)));
-        part
     }
 
     /// Mentions in their order as the arguments of a tool whose cue was seen.

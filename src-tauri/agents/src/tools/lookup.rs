@@ -75,7 +75,7 @@ impl Job for Lookup {
             let found = search::passages(&documents, &self.question);
             return match found.iter().position(|passage| passage.coverage >= ENOUGH) {
                 Some(at) => Ok(quoted(&found[at..]).into()),
-                None => self.from_memory(desk, documents.len()).await,
+                None => self.said_by_model(desk, documents.len()).await,
             };
         };
         let file = tools::read_all(
@@ -94,14 +94,14 @@ impl Job for Lookup {
         let found = search::passages(&document, &question);
         match found.first() {
             Some(best) if best.coverage >= ENOUGH_IN_NAMED => Ok(quoted(&found).into()),
-            _ => self.from_file(desk, &document[0]).await,
+            _ => self.read_by_model(desk, &document[0]).await,
         }
     }
 }
 
 impl Lookup {
     /// The model's own answer, told as such.
-    async fn from_memory(self, desk: &Desk<'_>, looked: usize) -> Result<Outcome, SysError> {
+    async fn said_by_model(self, desk: &Desk<'_>, looked: usize) -> Result<Outcome, SysError> {
         let answer = model::say(desk, &self.question, "answer from the model's memory").await?;
         let note = desk.language.say(
             format!("(No file here tells: I looked in {looked}. This is the model's own memory, which may be wrong.)"),
@@ -111,7 +111,11 @@ impl Lookup {
     }
 
     /// The model's reading of a named file in which no sentence has the question's words.
-    async fn from_file(self, desk: &Desk<'_>, document: &Document) -> Result<Outcome, SysError> {
+    async fn read_by_model(
+        self,
+        desk: &Desk<'_>,
+        document: &Document,
+    ) -> Result<Outcome, SysError> {
         let (text, cut) = model::fitting(&document.text, desk.budget.reading_tokens as usize);
         let ask = format!(
             "Text:\n{text}\n\nAnswer from the text only, in one sentence: {}",

@@ -142,6 +142,8 @@ pub trait Tool: Send + Sync {
         arguments: Map<String, Value>,
         survey: &Survey,
     ) -> Option<Map<String, Value>>;
+    /// What a call of these arguments does to the world.
+    fn effect(&self, arguments: &Map<String, Value>) -> Effect;
     /// What the call does, in a few English words.
     fn title(&self, arguments: &Map<String, Value>) -> String;
     /// Carries a call out.
@@ -164,6 +166,10 @@ pub(crate) trait Job: DeserializeOwned + JsonSchema + Send + Sync + 'static {
     }
 
     fn title(&self) -> String;
+
+    fn effect(&self) -> Effect {
+        Self::CARD.effect
+    }
 
     fn run(self, desk: &Desk<'_>) -> impl Future<Output = Result<Outcome, SysError>> + Send;
 }
@@ -195,6 +201,10 @@ impl<J: Job> Tool for Of<J> {
         survey: &Survey,
     ) -> Option<Map<String, Value>> {
         J::complete(arguments, survey)
+    }
+
+    fn effect(&self, arguments: &Map<String, Value>) -> Effect {
+        parse::<J>(arguments.clone()).map_or(J::CARD.effect, |job| job.effect())
     }
 
     fn title(&self, arguments: &Map<String, Value>) -> String {

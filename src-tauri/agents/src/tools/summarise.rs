@@ -32,7 +32,7 @@ impl Job for Summarise {
     const CARD: Card = Card {
         name: "summarise",
         about: "sums up a file in a few sentences, and saves that where asked",
-        effect: Effect::Irreversible,
+        effect: Effect::Read,
         frames: &[
             "(<summarise>|give|write|make) (what is in |what's in |the (contents?|text) of )?{path:file}( briefly| shortly| in short| in (a few|two|three|one|1|2|3|few|some)( short)? (words|sentences|lines|sentence))?(<and>(save|store|write|put|keep)( it| that| this| the summary| the result| them)? (<to>) {save:newfile})?",
             "(<summarise>) {path:file} (<to>) {save:newfile}",
@@ -82,6 +82,14 @@ impl Job for Summarise {
         match &self.save {
             Some(save) => format!("summarise {} and save that as {save}", self.path),
             None => format!("summarise {}", self.path),
+        }
+    }
+
+    fn effect(&self) -> Effect {
+        if self.save.is_some() {
+            Effect::Irreversible
+        } else {
+            Effect::Read
         }
     }
 
