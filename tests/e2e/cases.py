@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import Callable, Iterator
 
 from desktop import Desktop, House
 from screen import Screen
+
+
+COMPLAINT = re.compile(r"steward-desktop: |thread '|.*-CRITICAL \*\*")
 
 
 @dataclass
@@ -27,13 +31,16 @@ class Stage:
         return House(self.folder / name, self.models).make()
 
     @contextmanager
-    def desktop(self, house: House, *arguments: str, **env: str) -> Iterator[Desktop]:
-        """The program, running; it is ended at the latest when the case is."""
+    def desktop(self, house: House, *arguments: str, complains: str = "", **env: str) -> Iterator[Desktop]:
+        """The program, running; it is ended at the latest when the case is. It complains of nothing else."""
         desktop = Desktop(self.binary, house, self.screen, *arguments, **env)
         self.desktops.append(desktop)
         yield desktop
         desktop.close()
         self.desktops.remove(desktop)
+        said = [line for line in house.log.read_text(errors="replace").splitlines() if COMPLAINT.match(line)]
+        unexpected = [line for line in said if not complains or complains not in line]
+        equal(unexpected, [], "what the program complains of")
 
     def picture(self, name: str, window: str = "root") -> None:
         """Takes a picture for people to look at."""

@@ -90,14 +90,28 @@ def a_hotkey_that_is_taken_is_told(stage: Stage) -> None:
 @case
 def a_wayland_session_tells_how_to_bind_a_key_by_hand(stage: Stage) -> None:
     house = stage.house()
-    with stage.desktop(house, XDG_SESSION_TYPE="wayland") as desktop:
+    by_hand = "bind `steward --toggle` to a key"
+    with stage.desktop(house, complains=by_hand, XDG_SESSION_TYPE="wayland") as desktop:
         until(MESSAGE, lambda: dialog_of(stage, desktop.pid))
-        holds("bind `steward --toggle` to a key" in house.log.read_text(), "the log says so")
+        holds(by_hand in house.log.read_text(), "the log says so")
         stage.screen.key("Escape")
         until("the message to close", lambda: not dialog_of(stage, desktop.pid))
         equal(desktop.check("hotkey")["state"], "limited", "the check of this machine")
         equal(desktop.start_again("--toggle"), 0, "what the key would start")
         until("the launcher", lambda: desktop.shown(desktop.launcher))
+
+
+@case
+def without_the_trays_library_all_else_works(stage: Stage) -> None:
+    broken = stage.folder / "broken"
+    broken.mkdir()
+    for name in ("libayatana-appindicator3.so", "libappindicator3.so"):
+        (broken / name).touch()
+        (broken / f"{name}.1").touch()
+    with stage.desktop(stage.house(), complains="there is no tray icon: install", LD_LIBRARY_PATH=str(broken)) as desktop:
+        until("the log to say so", lambda: "there is no tray icon" in desktop.house.log.read_text())
+        stage.screen.key(HOTKEY)
+        until("the launcher in front", lambda: desktop.shown(desktop.launcher))
 
 
 @case

@@ -8,7 +8,7 @@ use tauri::{App, Url, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEve
 /// Begins a hidden window that shows the page `file`.
 ///
 /// # Errors
-/// Where the system has no cache folder.
+/// Where the system has no data folder.
 pub(crate) fn builder<'a>(
     app: &'a App,
     label: &str,
@@ -16,7 +16,8 @@ pub(crate) fn builder<'a>(
 ) -> tauri::Result<WebviewWindowBuilder<'a, Wry, App>> {
     Ok(
         WebviewWindowBuilder::new(app, label, WebviewUrl::App(file.into()))
-            .data_directory(app.path().cache_dir()?.join("steward/webview"))
+            // Requests typed before are kept there: the data directory is closed to other users.
+        .data_directory(app.path().data_dir()?.join("steward/webview"))
             .title(app.package_info().name.clone())
             .visible(false)
             .on_navigation(is_ours)
