@@ -127,12 +127,13 @@ fn a_damaged_journal_is_a_clear_error_and_never_a_panic() {
         "of {flips} flips {noticed} were noticed"
     );
 
-    let damages: [(&str, Box<dyn Fn(&mut Vec<u8>)>); 5] = [
-        ("another kind of file", Box::new(|b| b[..16].fill(b'x'))),
-        ("a page of zeros", Box::new(|b| b[PAGE..2 * PAGE].fill(0))),
-        ("cut short", Box::new(|b| b.truncate(b.len() / 2))),
-        ("cut within a page", Box::new(|b| b.truncate(b.len() - 100))),
-        ("an older version than any", Box::new(|b| b[60..64].fill(0))),
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [(&str, Damage); 5] = [
+        ("another kind of file", |b| b[..16].fill(b'x')),
+        ("a page of zeros", |b| b[PAGE..2 * PAGE].fill(0)),
+        ("cut short", |b| b.truncate(b.len() / 2)),
+        ("cut within a page", |b| b.truncate(b.len() - 100)),
+        ("an older version than any", |b| b[60..64].fill(0)),
     ];
     for (name, damage) in damages {
         let mut bytes = whole.clone();

@@ -15,5 +15,6 @@ mod crash;
 mod durable;
 mod files;
 mod journal;
+mod processes;
 mod stand_ins;
 mod undo;

@@ -277,7 +277,8 @@ mod tests {
             resource: Resource::Clock,
             right: Right::Use,
         };
-        let rows: [(&[(Stance, Status)], Option<Stance>); 7] = [
+        type Row = (&'static [(Stance, Status)], Option<Stance>);
+        let rows: [Row; 7] = [
             (&[], None),
             (&[(Allow, Status::Active)], Some(Allow)),
             (&[(Allow, Status::Active), (Ask, Status::Active)], Some(Ask)),

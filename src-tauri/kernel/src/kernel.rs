@@ -477,10 +477,11 @@ impl Inner {
             live
         };
         // It may have ended since it was listed; what has ended never runs again.
-        if !matches!(self.journal.process(pid).await, Ok(Some(p)) if !p.state.is_final()) {
+        let now = self.journal.process(pid).await;
+        if !matches!(&now, Ok(Some(process)) if !process.state.is_final()) {
             self.lock_live().remove(&pid);
             live.ended.send_replace(self.journal.exit_of(pid).await?);
-            return Ok(());
+            return now.map(drop);
         }
         let info = live.set(ProcessState::Running, "");
         let program = self.images.program(&info.image);
@@ -503,11 +504,13 @@ impl Inner {
         // An effect that has begun is finished and written down first.
         let _between_effects = live.acting.lock().await;
         let now = self.providers.clock.now_ms();
-        let info = live.update(|info| {
-            info.state = state;
-            info.ended_ms = Some(now);
-            info.status.clear();
-        });
+        // Told as ended only once that is written down.
+        let info = ProcessInfo {
+            state,
+            ended_ms: Some(now),
+            status: String::new(),
+            ..live.info()
+        };
         if let Err(error) = self.end(&info, &exit).await {
             tracing::error!(pid = info.pid.0, %error, "a process's end was not written down");
         }

@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn previews_tell_what_comes_and_goes() {
-        let rows: [(Option<&[u8]>, Option<&[u8]>, &[&str]); 6] = [
+        type Text = Option<&'static [u8]>;
+        let rows: [(Text, Text, &[&str]); 6] = [
             (None, Some(b"a\nb\n"), &["+a", "+b"]),
             (Some(b"a\nb\n"), None, &["-a", "-b"]),
             (
