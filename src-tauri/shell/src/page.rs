@@ -17,7 +17,7 @@ pub(crate) fn builder<'a>(
     Ok(
         WebviewWindowBuilder::new(app, label, WebviewUrl::App(file.into()))
             // Requests typed before are kept there: the data directory is closed to other users.
-        .data_directory(app.path().data_dir()?.join("steward/webview"))
+            .data_directory(app.path().data_dir()?.join("steward/webview"))
             .title(app.package_info().name.clone())
             .visible(false)
             .on_navigation(is_ours)
