@@ -114,24 +114,23 @@ def run_one(checkout: Checkout, stage: Stage) -> Outcome:
     logs.mkdir(parents=True, exist_ok=True)
     path = logs / f"{stage.name}.log"
     began = time.monotonic()
-    state, note = "passed", ""
+    state, note, reason = "passed", "", ""
     with path.open("w", encoding="utf-8") as log:
         job = Job(checkout, log, stage.limit_s)
         try:
             note = stage.work(job) or job.note
         except Problem as problem:
-            state = "failed"
+            state, reason = "failed", str(problem).splitlines()[0]
             tell(problem)
-            note = job.note or str(problem).splitlines()[0]
             print(f"x: {problem}" + (f"\n{problem.hint}" if problem.hint else ""), file=log)
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     passed, failed = count(lines) if stage.counted else (0, 0)
+    counted = f"{passed} passed" + (f", {failed} failed" if failed else "")
+    note = note or job.note or (counted if failed or passed > 1 else reason)
     if state == "failed" and failed == 0:
         failed = 1
     if passed + failed == 0:
         passed = 1
-    if not note and passed + failed > 1:
-        note = f"{passed} passed" + (f", {failed} failed" if failed else "")
     tail = lines[-TAIL_LINES:] if state == "failed" else []
     return Outcome(stage.name, state, time.monotonic() - began, passed, failed, note, tail)
 

@@ -91,6 +91,11 @@ class Running(StandInCase):
         self.assertEqual(self.told[0].note, "`broken` ended with status 3")
         self.assertEqual(self.told[0].tail, ["$ broken", "some words", "more", "x: `broken` ended with status 3", "look there"])
 
+    def test_a_stage_with_tests_notes_how_many_held(self):
+        self.stand_in("tests", "echo 'Ran 9 tests in 1s'; echo 'FAILED (failures=2)'; exit 1")
+        self.outcomes(Stage("a", "", lambda job: job.run("tests")))
+        self.assertEqual((self.told[0].passed, self.told[0].failed, self.told[0].note), (7, 2, "7 passed, 2 failed"))
+
     def test_a_program_that_is_not_there(self):
         self.outcomes(Stage("a", "", lambda job: job.run("nowhere")))
         self.assertIn("`nowhere` cannot be run", self.told[0].note)
