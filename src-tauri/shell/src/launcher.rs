@@ -146,7 +146,8 @@ pub(crate) fn is_in_front(app: &AppHandle) -> bool {
 /// first one happens here, unseen, and ends when the page has been painted.
 fn warm_up(window: &WebviewWindow) -> tauri::Result<()> {
     let app = window.app_handle().clone();
-    if app.state::<Launcher>().warm.swap(true, Ordering::Relaxed) {
+    let launcher = app.state::<Launcher>();
+    if launcher.warm.swap(true, Ordering::Relaxed) || launcher.shown.load(Ordering::Relaxed) {
         return Ok(());
     }
     let top = window.clone();
