@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, broadcast};
 
-use crate::Sys;
 use crate::capability::{Capability, CapabilityId, Grant, Resource};
 use crate::error::{Code, SysError};
 use crate::event::{KernelEvent, Step};
 use crate::human::{Approval, Question};
 use crate::journal::{CallId, CommitHook, Decision, Journal, JournalQuery, JournalRow, NewProcess};
-use crate::live::{Live, Stop};
+use crate::live::Live;
 use crate::primitive::step_state;
 use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
 use crate::program::Program;
@@ -20,8 +19,6 @@ use crate::provider::{Clock, Files, LlmCore};
 use crate::scheduler::{Fifo, Scheduler};
 use crate::syscall::{Exit, Module};
 
-/// Turns of the conversation before a run that its process sees.
-const TURNS: usize = 6;
 /// Bytes of a request at most.
 const REQUEST_MOST: usize = 64 * 1024;
 
@@ -413,11 +410,11 @@ impl Inner {
         }
     }
 
-    fn lock_live(&self) -> MutexGuard<'_, HashMap<Pid, Arc<Live>>> {
+    pub(crate) fn lock_live(&self) -> MutexGuard<'_, HashMap<Pid, Arc<Live>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, pid: Pid) -> Option<Arc<Live>> {
+    pub(crate) fn find(&self, pid: Pid) -> Option<Arc<Live>> {
         self.lock_live().get(&pid).cloned()
     }
 
@@ -461,191 +458,6 @@ impl Inner {
         let grants = grants.collect();
         Ok((root, grants))
     }
-
-    /// Runs a process that does not run yet.
-    pub(crate) async fn start(self: Arc<Self>, process: ProcessInfo) -> Result<(), SysError> {
-        let pid = process.pid;
-        let past = self.journal.calls(pid).await?;
-        let history = self.journal.turns(process.after, TURNS).await?;
-        let live = {
-            let mut all = self.lock_live();
-            if all.contains_key(&pid) {
-                return Ok(());
-            }
-            let live = Arc::new(Live::new(process, history, past));
-            all.insert(pid, Arc::clone(&live));
-            live
-        };
-        // It may have ended since it was listed; what has ended never runs again.
-        let now = self.journal.process(pid).await;
-        if !matches!(&now, Ok(Some(process)) if !process.state.is_final()) {
-            self.lock_live().remove(&pid);
-            live.ended.send_replace(self.journal.exit_of(pid).await?);
-            return now.map(drop);
-        }
-        let info = live.set(ProcessState::Running, "");
-        let program = self.images.program(&info.image);
-        self.tell(KernelEvent::Process(info));
-        tokio::spawn(async move { self.run(live, program).await });
-        Ok(())
-    }
-
-    async fn run(self: Arc<Self>, live: Arc<Live>, program: Option<Arc<dyn Program>>) {
-        let (state, exit) = match program {
-            Some(program) => self.execute(&live, program).await,
-            None => {
-                let message = format!("there is no image `{}` any more", live.info().image);
-                (
-                    ProcessState::Failed,
-                    failure(SysError::new(Code::NotFound, message)),
-                )
-            }
-        };
-        // An effect that has begun is finished and written down first.
-        let _between_effects = live.acting.lock().await;
-        let now = self.providers.clock.now_ms();
-        // Told as ended only once that is written down.
-        let info = ProcessInfo {
-            state,
-            ended_ms: Some(now),
-            status: String::new(),
-            ..live.info()
-        };
-        if let Err(error) = self.end(&info, &exit).await {
-            tracing::error!(pid = info.pid.0, %error, "a process's end was not written down");
-        }
-        if state == ProcessState::Killed
-            && let Err(error) = self.kill(info.pid, "the end of its parent").await
-        {
-            // A child that was made just then; the others were killed before it.
-            tracing::error!(pid = info.pid.0, %error, "a killed process's child was not stopped");
-        }
-        self.lock_live().remove(&info.pid);
-        live.ended.send_replace(Some(exit.clone()));
-        self.tell(KernelEvent::Process(info.clone()));
-        self.tell(KernelEvent::Ended {
-            process: info,
-            exit,
-        });
-    }
-
-    async fn execute(
-        self: &Arc<Self>,
-        live: &Arc<Live>,
-        program: Arc<dyn Program>,
-    ) -> (ProcessState, Exit) {
-        let sys = Sys::new(Arc::clone(self), Arc::clone(live));
-        let mut stop = live.stop.subscribe();
-        let mut task = tokio::spawn(async move { program.run(sys).await });
-        let stopped = tokio::select! {
-            ended = &mut task => Err(ended),
-            why = stop.wait_for(Option::is_some) => Ok(why.ok().and_then(|why| why.clone())),
-        };
-        match stopped {
-            Ok(why) => {
-                task.abort();
-                let _aborted = task.await;
-                match why {
-                    Some(Stop::Exit(exit)) => (ProcessState::Exited, exit),
-                    Some(Stop::Killed(by)) => {
-                        let error = SysError::new(Code::Interrupted, format!("stopped by {by}"));
-                        (ProcessState::Killed, failure(error))
-                    }
-                    None => (
-                        ProcessState::Killed,
-                        failure(SysError::new(Code::Interrupted, "stopped")),
-                    ),
-                }
-            }
-            Err(Ok(Ok(exit))) => (ProcessState::Exited, exit),
-            Err(Ok(Err(error))) => (ProcessState::Failed, failure(error)),
-            Err(Err(_panic)) => {
-                let error = SysError::new(Code::Internal, "the agent's program broke down")
-                    .hint("this is a fault of Steward; what was done stands in the journal");
-                (ProcessState::Failed, failure(error))
-            }
-        }
-    }
-
-    pub(crate) async fn exit_of(&self, pid: Pid) -> Result<Exit, SysError> {
-        if let Some(live) = self.find(pid) {
-            let mut ended = live.ended.subscribe();
-            if let Ok(exit) = ended.wait_for(Option::is_some).await
-                && let Some(exit) = exit.clone()
-            {
-                return Ok(exit);
-            }
-        }
-        self.journal.exit_of(pid).await?.ok_or_else(|| {
-            SysError::new(Code::NotFound, format!("process `{pid}` does not run here"))
-                .hint("list processes with `steward ps`")
-        })
-    }
-
-    /// Ends a process and its descendants, children first.
-    pub(crate) async fn kill(&self, pid: Pid, by: &str) -> Result<(), SysError> {
-        let process = self.journal.process(pid).await?.ok_or_else(|| {
-            SysError::new(Code::NotFound, format!("there is no process `{pid}`"))
-                .hint("list processes with `steward ps`")
-        })?;
-        let family = self.journal.processes_of_run(process.run).await?;
-        let mut doomed = vec![pid];
-        for process in &family {
-            if process
-                .parent
-                .is_some_and(|parent| doomed.contains(&parent))
-            {
-                doomed.push(process.pid);
-            }
-        }
-        for pid in doomed.into_iter().rev() {
-            let Some(process) = family.iter().find(|p| p.pid == pid) else {
-                continue;
-            };
-            if process.state.is_final() {
-                continue;
-            }
-            match self.find(pid) {
-                Some(live) => live.stop(Stop::Killed(by.to_owned())),
-                None => self.end_suspended(process, by).await?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes a process's end down and tells which of its approvals lapsed with it.
-    async fn end(&self, info: &ProcessInfo, exit: &Exit) -> Result<(), SysError> {
-        let lapsed = self.journal.end_process(info.clone(), exit.clone()).await?;
-        for id in lapsed {
-            self.tell(KernelEvent::Decided {
-                id,
-                approved: false,
-                by: "process ended".to_owned(),
-            });
-        }
-        Ok(())
-    }
-
-    async fn end_suspended(&self, process: &ProcessInfo, by: &str) -> Result<(), SysError> {
-        let now = self.providers.clock.now_ms();
-        let info = ProcessInfo {
-            state: ProcessState::Killed,
-            ended_ms: Some(now),
-            ..process.clone()
-        };
-        let exit = failure(SysError::new(Code::Interrupted, format!("stopped by {by}")));
-        self.end(&info, &exit).await?;
-        // It may have been started just then.
-        if let Some(live) = self.find(info.pid) {
-            live.stop(Stop::Killed(by.to_owned()));
-        }
-        self.tell(KernelEvent::Process(info.clone()));
-        self.tell(KernelEvent::Ended {
-            process: info,
-            exit,
-        });
-        Ok(())
-    }
 }
 
 /// A call that waits for the person; forgotten when dropped.
@@ -670,13 +482,5 @@ impl Drop for Waiter {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         waiters.remove(&self.call);
-    }
-}
-
-fn failure(error: SysError) -> Exit {
-    Exit {
-        ok: false,
-        answer: String::new(),
-        error: Some(error),
     }
 }

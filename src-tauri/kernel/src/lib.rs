@@ -12,6 +12,7 @@ mod event;
 pub mod human;
 mod journal;
 mod kernel;
+mod lifecycle;
 mod live;
 pub mod primitive;
 pub mod process;

@@ -254,6 +254,7 @@ impl Wanted {
         let (call, at, root) = (ctx.row.id, ctx.at(), ctx.info.workspace.clone());
         let (change, plan) = (self.change.clone(), plan.clone());
         let (detail, record) = (told(&plan), recorded(&plan, once, verdict));
+        let path = plan.path.clone();
         let by = ctx.authority(self.rights, once);
         let acting = tokio::spawn(async move {
             let _acting = live.acting.lock().await;
@@ -309,7 +310,8 @@ impl Wanted {
                         record,
                         tokens: 0,
                     };
-                    journal.outcome(call, at, ended).await?;
+                    let written = journal.outcome(call, at, ended).await;
+                    written.map_err(|error| unrecorded(&path, &error))?;
                     Ok(Some(Ok(detail)))
                 }
             }
@@ -418,6 +420,19 @@ fn cannot_be_repeated(error: &SysError) -> SysError {
         error.message
     );
     SysError::new(Code::Unknown, message).hint("look at the files; nothing was done again")
+}
+
+/// The change was made, its record was not: the next start finds it unknown and asks.
+fn unrecorded(path: &str, error: &SysError) -> SysError {
+    SysError::new(
+        Code::Unknown,
+        format!(
+            "`{}` was changed, but that could not be written down: {}",
+            shown(path),
+            error.message
+        ),
+    )
+    .hint("make room on the disk of the data directory; at the next start you are asked about it")
 }
 
 /// What was done, for the person: the path stands in the step's title.
