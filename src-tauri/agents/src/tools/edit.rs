@@ -111,6 +111,7 @@ impl Job for Replace {
         effect: Effect::Irreversible,
         frames: &[
             "(in|inside|within) {path:file},? (change|replace|swap|substitute|correct|turn|rename)( every| all| each| the)?( occurrences? of| words?| texts?| names?| lines?)?:{from:word} (to|with|by|into|for):{to:text}",
+            "{path:file}:(change|replace|swap|substitute|correct)( every| all| each| the)?( occurrences? of| words?| texts?)?:{from:word} (to|with|by|into|for):{to:text}",
             "(change|replace|swap|substitute|correct|turn)( every| all| each| the)?( occurrences? of| words?| texts?| names?| lines?)?:{from:word} (to|with|by|into|for):{to:text} (in|inside|within|throughout) {path:file}",
             "(change|replace|swap|substitute|correct)( every| all| each| the)?( occurrences? of| words?)?:{from:word} (in|inside|within) {path:file} (to|with|by|into|for):{to:text}",
             "(<delete>|cut|take|strike)( out)?( the)?( words?| lines?| texts?):{from:word} (from|in|out of) {path:file}",

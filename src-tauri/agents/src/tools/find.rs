@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use steward_kernel::SysError;
+use steward_kernel::escape::shown;
 
 use super::{Card, Desk, Example, Job, Outcome};
 use crate::search;
@@ -85,7 +86,7 @@ impl Job for Find {
         }
         let lines = near
             .iter()
-            .map(|f| format!("- {}: {}", f.path, excerpt(&f.text)));
+            .map(|f| format!("- {}: {}", shown(&f.path), excerpt(&f.text)));
         let lines = lines.collect::<Vec<_>>().join("\n");
         Ok(desk
             .language

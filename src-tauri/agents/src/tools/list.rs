@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use steward_kernel::SysError;
+use steward_kernel::escape::shown;
 use steward_kernel::provider::FileKind;
 use steward_kernel::syscall::FsList;
 
@@ -102,14 +103,15 @@ impl Job for List {
             .language
             .say(format!("In {place}:"), format!("{place} 里有："));
         for entry in &listing.entries {
+            let name = shown(&entry.name);
             let line = match entry.kind {
-                Some(FileKind::Folder) => format!("\n- {}/", entry.name),
+                Some(FileKind::Folder) => format!("\n- {name}/"),
                 Some(FileKind::File) => {
-                    format!("\n- {} ({})", entry.name, desk.language.bytes(entry.bytes))
+                    format!("\n- {name} ({})", desk.language.bytes(entry.bytes))
                 }
                 None => desk.language.say(
-                    format!("\n- {} (a link or device, not opened)", entry.name),
-                    format!("\n- {}（链接或设备，不打开）", entry.name),
+                    format!("\n- {name} (a link or device, not opened)"),
+                    format!("\n- {name}（链接或设备，不打开）"),
                 ),
             };
             text.push_str(&line);

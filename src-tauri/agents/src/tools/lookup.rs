@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use steward_kernel::SysError;
+use steward_kernel::escape::shown;
 use steward_kernel::syscall::FsRead;
 
 use super::{Card, Desk, Example, Job, Outcome};
@@ -13,7 +14,9 @@ use crate::{model, tools};
 
 /// Share of a question's weight that a passage must have to count as its answer.
 const ENOUGH: f64 = 0.5;
-/// The same where the person named the file.
+/// Share with which it is worth showing, where nothing has enough.
+const NEAR: f64 = 0.3;
+/// Share that is enough where the person named the file.
 const ENOUGH_IN_NAMED: f64 = 0.25;
 
 /// Answers a question from files.
@@ -73,10 +76,21 @@ impl Job for Lookup {
         let Some(path) = self.path.clone() else {
             let documents = search::documents(desk).await?;
             let found = search::passages(&documents, &self.question);
-            return match found.iter().position(|passage| passage.coverage >= ENOUGH) {
-                Some(at) => Ok(quoted(&found[at..]).into()),
-                None => self.said_by_model(desk, documents.len()).await,
+            let at_least = |share| found.iter().position(|passage| passage.coverage >= share);
+            if let Some(at) = at_least(ENOUGH) {
+                return Ok(quoted(&found[at..], 0.9).into());
+            }
+            let Some(at) = at_least(NEAR) else {
+                return self.said_by_model(desk, documents.len()).await;
             };
+            let near = quoted(&found[at..], 0.7);
+            return Ok(desk
+                .language
+                .say(
+                    format!("No file answers that outright. Nearest to it:\n\n{near}"),
+                    format!("没有文件直接回答这个问题。最接近的是：\n\n{near}"),
+                )
+                .into());
         };
         let file = tools::read_all(
             desk,
@@ -93,7 +107,7 @@ impl Job for Lookup {
         }];
         let found = search::passages(&document, &question);
         match found.first() {
-            Some(best) if best.coverage >= ENOUGH_IN_NAMED => Ok(quoted(&found).into()),
+            Some(best) if best.coverage >= ENOUGH_IN_NAMED => Ok(quoted(&found, 0.9).into()),
             _ => self.read_by_model(desk, &document[0]).await,
         }
     }
@@ -138,12 +152,13 @@ impl Lookup {
     }
 }
 
-/// The best passage, and others of nearly the same rank, with where they stand.
-fn quoted(found: &[Passage]) -> String {
+/// The best passage, and at most two others with at least a share of its score, with where they
+/// stand.
+fn quoted(found: &[Passage], share: f64) -> String {
     let best = found.first().map_or(0.0, |passage| passage.score);
     let mut lines: Vec<String> = Vec::new();
-    for passage in found.iter().filter(|p| p.score >= best * 0.9).take(3) {
-        let line = format!("{}\n— {}", passage.text, passage.path);
+    for passage in found.iter().filter(|p| p.score >= best * share).take(3) {
+        let line = format!("{}\n— {}", passage.text, shown(&passage.path));
         if !lines.contains(&line) {
             lines.push(line);
         }

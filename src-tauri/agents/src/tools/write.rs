@@ -25,7 +25,7 @@ impl Job for Write {
         about: "makes a file with a given text, or replaces the text of one",
         effect: Effect::Irreversible,
         frames: &[
-            "(<make>|new|save|put together) {path:new},?( and)? (<saying>):{text:text}",
+            "(<make>|new|save|put together|i'd like|i would like|i want|i need|give me) {path:new},?( and)? (<saying>):{text:text}",
             "(<make>|new|touch) {path:newfile}( with nothing in it| without content| that is empty)?",
             "(<make>|save|new) {path:newfile}:{text:quote}",
             "(write|save|store|type|record|note down|jot down|print|output|echo) {text:text} (<to>|to a file called) {path:newfile}",
