@@ -95,6 +95,11 @@ impl Printer {
     }
 
     fn step(&self, step: &StepView) {
+        if step.name == "llm.chat" && step.state == StepState::Running {
+            // What a model says anew begins on a line of its own.
+            self.break_line();
+            self.shown().streamed.clear();
+        }
         let sign = match step.state {
             StepState::Running | StepState::Waiting => return,
             StepState::Done => "✓",

@@ -26,6 +26,8 @@ const questions = (world: World) => world.questions.map(({ id }) => id);
 
 const rows: [name: string, events: Event[], look: (world: World) => unknown, expected: unknown][] = [
   ["tokens join in order", [token("The "), token("lease")], (w) => tale(w)?.stream, "The lease"],
+  ["another try takes the first one's place", [token("a"), { ...step(2, "running"), step: { ...aStep(2, "running"), name: "llm.chat" } } as Event, token("b")], (w) => tale(w)?.stream, "b"],
+  ["a step of another kind leaves what was said", [token("a"), step(2, "running"), token("b")], (w) => tale(w)?.stream, "ab"],
   ["tokens of another process stay apart", [token("a"), token("b", 42)], (w) => tale(w)?.stream, "a"],
   ["an answer stands beside what was streamed", [token("x"), answer("The lease")], (w) => tale(w)?.answer, "The lease"],
   ["steps stand by number", [step(2, "running"), step(1, "done")], steps, ["1 done", "2 running"]],

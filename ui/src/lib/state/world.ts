@@ -86,9 +86,13 @@ export function apply(world: World, event: Event): void {
       if (tale.stream.length < MAX_TEXT) tale.stream = (tale.stream + event.text).slice(0, MAX_TEXT);
       return;
     }
-    case "step":
-      placeStep(taleOf(world, event.pid).steps, event.step);
+    case "step": {
+      const tale = taleOf(world, event.pid);
+      // What a model says anew takes the place of its earlier try.
+      if (event.step.name === "llm.chat" && event.step.state === "running") tale.stream = "";
+      placeStep(tale.steps, event.step);
       return;
+    }
     case "process":
       placeProcess(world.processes, event.process);
       forgetOldTales(world);
