@@ -86,16 +86,29 @@ fn set_up(app: &App, show: Show, session: Session, host: Arc<Host>) -> tauri::Re
     host.on_toggle(move || launcher::toggle(&handle));
     tauri::async_runtime::spawn(relay::run(app.handle().clone(), host.subscribe()));
     app.manage(Desktop { host, hotkey });
-    launcher::create(app)?;
-    dialog::create(app)?;
-    window::create(app)?;
+    let app = app.handle();
+    launcher::create(app, make_the_rest)?;
     match show {
-        Show::Window => window::open(app.handle(), None)?,
-        Show::Launcher => launcher::show(app.handle())?,
-        Show::Nothing => {}
+        Show::Window => {
+            window::create(app)?;
+            window::open(app, None)
+        }
+        Show::Launcher => launcher::show(app),
+        Show::Nothing => Ok(()),
     }
-    tauri::async_runtime::spawn(settle(app.handle().clone()));
-    Ok(())
+}
+
+/// Makes the windows that are not seen at once: each starts a process, and the launcher's own page
+/// comes before them.
+fn make_the_rest(app: &AppHandle) {
+    let made = dialog::create(app).and_then(|()| match app.get_webview_window(window::LABEL) {
+        Some(_) => Ok(()),
+        None => window::create(app),
+    });
+    if let Err(e) = made {
+        eprintln!("steward-desktop: a window could not be made: {e}");
+    }
+    tauri::async_runtime::spawn(settle(app.clone()));
 }
 
 /// What the windows need not wait for.

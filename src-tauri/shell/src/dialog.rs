@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gtk::gdk;
 use gtk::prelude::*;
-use tauri::{App, AppHandle, Emitter, Manager, WebviewWindow};
+use tauri::{AppHandle, Emitter, Manager, WebviewWindow};
 
 use crate::{front, launcher, page};
 
@@ -25,7 +25,7 @@ struct OverLauncher(AtomicBool);
 ///
 /// # Errors
 /// Where the window cannot be made.
-pub(crate) fn create(app: &App) -> tauri::Result<()> {
+pub(crate) fn create(app: &AppHandle) -> tauri::Result<()> {
     app.manage(OverLauncher::default());
     let window = page::builder(app, LABEL, "approval.html")?
         .inner_size(f64::from(WIDTH), f64::from(HEIGHT))
@@ -37,7 +37,7 @@ pub(crate) fn create(app: &App) -> tauri::Result<()> {
     window
         .gtk_window()?
         .set_type_hint(gdk::WindowTypeHint::Dialog);
-    let handle = app.handle().clone();
+    let handle = app.clone();
     page::finish(&window, move || report(hide(&handle)))
 }
 
@@ -46,6 +46,10 @@ pub(crate) fn create(app: &App) -> tauri::Result<()> {
 pub(crate) fn asked(app: &AppHandle, id: u64) {
     let on_main = app.clone();
     report(app.run_on_main_thread(move || {
+        // Before it is made, what waits is asked for once it is.
+        if window(&on_main).is_err() {
+            return;
+        }
         let up = window(&on_main)
             .and_then(|it| it.gtk_window())
             .is_ok_and(|it| it.is_visible());

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use gtk::prelude::*;
 use gtk::{ApplicationWindow, gdk, glib};
 use tauri::webview::PageLoadEvent;
-use tauri::{App, AppHandle, Emitter, Manager, WebviewWindow};
+use tauri::{AppHandle, Emitter, Manager, WebviewWindow};
 
 use crate::front::{self, Area};
 use crate::page;
@@ -28,17 +28,18 @@ const HOTKEY_HEARD_WITHIN: Duration = Duration::from_millis(250);
 struct Launcher {
     /// Whether it is meant to be seen. While it warms up it is mapped, but not shown.
     shown: AtomicBool,
-    /// Whether its page has been painted once.
-    warm: AtomicBool,
+    /// Whether its page has been loaded.
+    loaded: AtomicBool,
     /// When it last lost the keyboard.
     left: Mutex<Option<Instant>>,
 }
 
-/// Makes the launcher, hidden. It must be the first window made: WebDriver binds to that one.
+/// Makes the launcher, hidden; `loaded` is called once its page is there. It must be the first
+/// window made: WebDriver binds to that one.
 ///
 /// # Errors
 /// Where the window cannot be made.
-pub(crate) fn create(app: &App) -> tauri::Result<()> {
+pub(crate) fn create(app: &AppHandle, loaded: fn(&AppHandle)) -> tauri::Result<()> {
     app.manage(Launcher::default());
     let window = page::builder(app, LABEL, "launcher.html")?
         .inner_size(f64::from(WIDTH), f64::from(LEAST_HEIGHT))
@@ -48,15 +49,19 @@ pub(crate) fn create(app: &App) -> tauri::Result<()> {
         .visible_on_all_workspaces(true)
         .skip_taskbar(true)
         .focused(false)
-        .on_page_load(|window, load| {
-            if load.event() == PageLoadEvent::Finished {
+        .on_page_load(move |window, load| {
+            let app = window.app_handle();
+            if load.event() == PageLoadEvent::Finished
+                && !app.state::<Launcher>().loaded.swap(true, Ordering::Relaxed)
+            {
                 report(warm_up(&window));
+                loaded(app);
             }
         })
         .build()?;
-    let handle = app.handle().clone();
+    let handle = app.clone();
     page::finish(&window, move || report(hide(&handle)))?;
-    let handle = app.handle().clone();
+    let handle = app.clone();
     window
         .gtk_window()?
         .connect_is_active_notify(move |window| {
@@ -146,8 +151,7 @@ pub(crate) fn is_in_front(app: &AppHandle) -> bool {
 /// first one happens here, unseen, and ends when the page has been painted.
 fn warm_up(window: &WebviewWindow) -> tauri::Result<()> {
     let app = window.app_handle().clone();
-    let launcher = app.state::<Launcher>();
-    if launcher.warm.swap(true, Ordering::Relaxed) || launcher.shown.load(Ordering::Relaxed) {
+    if app.state::<Launcher>().shown.load(Ordering::Relaxed) {
         return Ok(());
     }
     let top = window.clone();

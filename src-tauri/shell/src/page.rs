@@ -3,17 +3,17 @@
 use gtk::prelude::*;
 use tauri::Manager;
 use tauri::webview::{DownloadEvent, NewWindowResponse, PermissionResponse};
-use tauri::{App, Url, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent, Wry};
+use tauri::{AppHandle, Url, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent, Wry};
 
 /// Begins a hidden window that shows the page `file`.
 ///
 /// # Errors
 /// Where the system has no data folder.
 pub(crate) fn builder<'a>(
-    app: &'a App,
+    app: &'a AppHandle,
     label: &str,
     file: &str,
-) -> tauri::Result<WebviewWindowBuilder<'a, Wry, App>> {
+) -> tauri::Result<WebviewWindowBuilder<'a, Wry, AppHandle>> {
     Ok(
         WebviewWindowBuilder::new(app, label, WebviewUrl::App(file.into()))
             // Requests typed before are kept there: the data directory is closed to other users.

@@ -1,6 +1,6 @@
 //! The main window: chat, agents, approvals, journal and settings.
 
-use tauri::{App, AppHandle, Emitter, Manager, WebviewWindow};
+use tauri::{AppHandle, Emitter, Manager, WebviewWindow};
 
 use gtk::prelude::*;
 
@@ -13,7 +13,7 @@ pub(crate) const LABEL: &str = "main";
 ///
 /// # Errors
 /// Where the window cannot be made.
-pub(crate) fn create(app: &App) -> tauri::Result<()> {
+pub(crate) fn create(app: &AppHandle) -> tauri::Result<()> {
     let window = page::builder(app, LABEL, "index.html")?
         .inner_size(1080.0, 720.0)
         .min_inner_size(640.0, 420.0)
