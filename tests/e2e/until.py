@@ -14,7 +14,7 @@ class TooLong(AssertionError):
     """The condition did not come true."""
 
 
-def until(what: str, condition: Callable[[], T], seconds: float = 20) -> T:
+def until(what: str, condition: Callable[[], T], seconds: float = 40) -> T:
     """The condition's first true value; `what` says what is waited for where there is none."""
     end = time.monotonic() + seconds
     while True:
