@@ -39,21 +39,16 @@ type OnLoad = Box<dyn Fn(LoadState) + Send + Sync>;
 
 /// A model that runs on this machine.
 pub struct LocalCore {
+    loader: Arc<Loader>,
+}
+
+struct Loader {
     source: Source,
     engine: OnceCell<Arc<Engine>>,
     on_load: OnLoad,
 }
 
-impl LocalCore {
-    /// A core that loads its model when it is first asked; `on_load` is told how that goes.
-    pub fn new(source: Source, on_load: impl Fn(LoadState) + Send + Sync + 'static) -> Self {
-        Self {
-            source,
-            engine: OnceCell::new(),
-            on_load: Box::new(on_load),
-        }
-    }
-
+impl Loader {
     /// The engine, loaded. A load that failed is tried again at the next call.
     async fn engine(&self) -> Result<Arc<Engine>, SysError> {
         let engine = self.engine.get_or_try_init(|| async {
@@ -81,6 +76,20 @@ impl LocalCore {
             .map(Arc::new)
             .map_err(|e| explained(&e))
     }
+}
+
+impl LocalCore {
+    /// A core that loads its model when it is first asked; `on_load` is told how that goes.
+    pub fn new(source: Source, on_load: impl Fn(LoadState) + Send + Sync + 'static) -> Self {
+        let loader = Loader {
+            source,
+            engine: OnceCell::new(),
+            on_load: Box::new(on_load),
+        };
+        Self {
+            loader: Arc::new(loader),
+        }
+    }
 
     /// Runs work on the engine off the async threads. The work is cancelled by `cancel`, and when
     /// whoever waits for it goes away.
@@ -89,13 +98,16 @@ impl LocalCore {
         cancel: Cancel,
         work: impl FnOnce(&Engine, &steward_engine::Cancel) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, SysError> {
+        // A task of its own: a load goes on, and is told of, when whoever asked for it has gone.
+        let loader = Arc::clone(&self.loader);
+        let loading = tokio::spawn(async move { loader.engine().await });
         let engine = tokio::select! {
-            engine = self.engine() => engine?,
+            engine = loading => engine.map_err(|e| broke_down(&e))??,
             () = cancel.cancelled() => return Err(stopped()),
         };
         let flag = steward_engine::Cancel::new();
         let _gone = CancelOnDrop(flag.clone());
-        let (engine, inner) = (Arc::clone(&engine), flag.clone());
+        let inner = flag.clone();
         let mut work = tokio::task::spawn_blocking(move || work(&engine, &inner));
         let done = tokio::select! {
             done = &mut work => done,
@@ -120,8 +132,8 @@ impl Drop for CancelOnDrop {
 impl LlmCore for LocalCore {
     fn info(&self) -> CoreInfo {
         CoreInfo {
-            model: self.source.model.clone(),
-            context: self.source.context,
+            model: self.loader.source.model.clone(),
+            context: self.loader.source.context,
             local: true,
         }
     }
@@ -235,6 +247,9 @@ fn explained(error: &EngineError) -> SysError {
             "check it with `steward models verify`, or fetch it anew",
         ),
         EngineError::ContextOverflow { .. } => (Code::Limit, "ask about less text at a time"),
+        EngineError::Template(_) => (Code::Unavailable, "choose a model made for conversations"),
+        EngineError::Cancelled => return stopped(),
+        EngineError::Internal(_) => (Code::Internal, "this is a fault of Steward; try again"),
         _ => (Code::Invalid, "change the request"),
     };
     SysError::new(code, error.to_string()).hint(hint)

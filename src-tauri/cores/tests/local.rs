@@ -1,0 +1,237 @@
+//! The local core, without a model and with the default one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, reason = "a test's own files")]
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use steward_cores::{LoadState, LocalCore, Source};
+use steward_kernel::provider::{
+    Cancel, ChatRequest, Constraint, Finish, LlmCore, Message, Role, Sampling,
+};
+use steward_kernel::{Code, SysError};
+
+type States = Arc<Mutex<Vec<LoadState>>>;
+
+fn core(file: Result<PathBuf, SysError>) -> (LocalCore, States) {
+    let states = States::default();
+    let told = Arc::clone(&states);
+    let source = Source {
+        model: "test".to_owned(),
+        file,
+        context: 8_192,
+        threads: None,
+    };
+    let core = LocalCore::new(source, move |state| told.lock().unwrap().push(state));
+    (core, states)
+}
+
+/// The default model: `$STEWARD_MODELS`, or `steward/models` in the user's data directory.
+fn default_model() -> PathBuf {
+    let set = |name| {
+        std::env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
+    let folder = set("STEWARD_MODELS").unwrap_or_else(|| {
+        let data = set("XDG_DATA_HOME").or_else(|| Some(set("HOME")?.join(".local/share")));
+        data.expect("HOME is set").join("steward/models")
+    });
+    let path = folder.join("SmolLM2-135M-Instruct.Q4_1.gguf");
+    assert!(
+        path.is_file(),
+        "these tests need the default model at `{}`: run `./x setup`, or set STEWARD_MODELS",
+        path.display()
+    );
+    path
+}
+
+fn said(content: impl Into<String>) -> Vec<Message> {
+    let content = content.into();
+    vec![Message {
+        role: Role::User,
+        content,
+    }]
+}
+
+fn request(content: impl Into<String>, max_tokens: u32) -> ChatRequest {
+    ChatRequest {
+        messages: said(content),
+        prefix: String::new(),
+        max_tokens,
+        sampling: Sampling::default(),
+        stop: Vec::new(),
+        constraint: None,
+    }
+}
+
+fn no_sink() -> steward_kernel::provider::TokenSink {
+    Box::new(|_| {})
+}
+
+#[tokio::test]
+async fn what_cannot_be_loaded_is_told_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken.gguf");
+    std::fs::write(&broken, b"GGUF\x03\0\0\0").unwrap();
+    let none = SysError::new(Code::Unavailable, "no model").hint("run `steward models get`");
+    for (file, code, hint) in [
+        (Err(none), Code::Unavailable, "steward models get"),
+        (
+            Ok(folder.path().join("none.gguf")),
+            Code::Unavailable,
+            "steward models get",
+        ),
+        (Ok(broken), Code::Unavailable, "steward models verify"),
+    ] {
+        let (core, states) = core(file.clone());
+        for _ in 0..2 {
+            let error = core
+                .chat(request("hi", 4), no_sink(), Cancel::default())
+                .await
+                .unwrap_err();
+            assert_eq!(error.code, code, "{file:?}");
+            assert!(error.hint.as_deref().unwrap().contains(hint), "{error:?}");
+        }
+        // A load that failed is tried again.
+        let states = states.lock().unwrap();
+        let failed = |s: &LoadState| matches!(s, LoadState::Failed(_));
+        assert_eq!(states.len(), 4);
+        assert!(
+            states[0] == LoadState::Loading && failed(&states[1]),
+            "{states:?}"
+        );
+        assert!(
+            states[2] == LoadState::Loading && failed(&states[3]),
+            "{states:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn it_answers_weighs_and_counts_and_loads_once() {
+    let (core, states) = core(Ok(default_model()));
+    let pieces = Arc::new(Mutex::new(String::new()));
+    let heard = Arc::clone(&pieces);
+    let sink = Box::new(move |text: &str| heard.lock().unwrap().push_str(text));
+    let reply = core
+        .chat(request("Say hello.", 12), sink, Cancel::default())
+        .await
+        .unwrap();
+    assert!(!reply.text.is_empty() && reply.tokens > 0 && reply.prompt_tokens > 0);
+    assert_eq!(*pieces.lock().unwrap(), reply.text);
+
+    let formed = ChatRequest {
+        constraint: Some(Constraint::Regex {
+            pattern: "yes|no".to_owned(),
+        }),
+        ..request("Is water wet?", 8)
+    };
+    let formed = core
+        .chat(formed, no_sink(), Cancel::default())
+        .await
+        .unwrap();
+    assert!(
+        ["yes", "no"].contains(&formed.text.as_str()),
+        "{}",
+        formed.text
+    );
+
+    let choices = vec!["Paris".to_owned(), "Bicycle".to_owned()];
+    let prefix = "The capital of France is ".to_owned();
+    let asked = said("What is the capital of France?");
+    let scores = core
+        .score(asked, prefix, choices, Cancel::default())
+        .await
+        .unwrap();
+    assert!(scores[0] > scores[1], "{scores:?}");
+
+    assert!(core.count_tokens("hello there".to_owned()).await.unwrap() >= 2);
+    assert_eq!(
+        *states.lock().unwrap(),
+        [LoadState::Loading, LoadState::Ready]
+    );
+}
+
+#[tokio::test]
+async fn a_prompt_beyond_the_context_is_refused_with_the_figures() {
+    let (core, _) = core(Ok(default_model()));
+    let long = "word ".repeat(9_000);
+    let error = core
+        .chat(request(long, 4), no_sink(), Cancel::default())
+        .await
+        .unwrap_err();
+    assert_eq!(error.code, Code::Limit);
+    assert!(error.message.contains("8192"), "{}", error.message);
+}
+
+/// How long the core takes to end after a cancel: at the piece of text with this number, or where
+/// it is 0 before the first.
+async fn time_to_end(core: &LocalCore, request: ChatRequest, at: usize) -> Duration {
+    let cancel = Cancel::default();
+    let since = Arc::new(Mutex::new(None));
+    let stop = {
+        let (cancel, since) = (cancel.clone(), Arc::clone(&since));
+        move || {
+            since.lock().unwrap().get_or_insert_with(Instant::now);
+            cancel.cancel();
+        }
+    };
+    let pieces = Mutex::new(0);
+    let in_time = stop.clone();
+    let sink = Box::new(move |_: &str| {
+        let mut pieces = pieces.lock().unwrap();
+        *pieces += 1;
+        if *pieces == at {
+            in_time();
+        }
+    });
+    let at_once = async {
+        tokio::task::yield_now().await;
+        if at == 0 {
+            stop();
+        }
+    };
+    let (ended, ()) = tokio::join!(core.chat(request, sink, cancel), at_once);
+    match ended {
+        Ok(reply) => assert_eq!(reply.finish, Finish::Cancelled),
+        Err(error) => assert_eq!(error.code, Code::Interrupted),
+    }
+    since
+        .lock()
+        .unwrap()
+        .expect("it was cancelled before it ended")
+        .elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_is_heard_before_the_first_token_and_after() {
+    let (core, _) = core(Ok(default_model()));
+    core.count_tokens("the model is loaded now".to_owned())
+        .await
+        .unwrap();
+    // 100 ms is the promise; the machine of a test is busy with other tests.
+    let bound = Duration::from_secs(1);
+    let decode = time_to_end(&core, request("Tell a long story.", 400), 5).await;
+    assert!(decode < bound, "decode: {decode:?}");
+    let prefill = time_to_end(&core, request("word ".repeat(6_000), 4), 0).await;
+    assert!(prefill < bound, "prefill: {prefill:?}");
+}
+
+#[tokio::test]
+async fn a_load_goes_on_when_whoever_asked_has_gone() {
+    let (core, states) = core(Ok(default_model()));
+    let cancel = Cancel::default();
+    cancel.cancel();
+    let error = core
+        .chat(request("hi", 4), no_sink(), cancel)
+        .await
+        .unwrap_err();
+    assert_eq!(error.code, Code::Interrupted);
+    core.count_tokens("hi".to_owned()).await.unwrap();
+    assert_eq!(
+        *states.lock().unwrap(),
+        [LoadState::Loading, LoadState::Ready]
+    );
+}
