@@ -126,15 +126,16 @@ async fn ask_which(desk: &Desk<'_>, text: String, paths: Vec<String>) -> Result<
             choices: paths.clone(),
         })
         .await?;
+    let answer = answer.trim();
     paths
         .into_iter()
-        .find(|path| *path == answer.trim())
+        .find(|path| path == answer)
         .ok_or_else(|| {
-            SysError::new(
-                Code::Invalid,
-                format!("`{}` is none of the files asked about", answer.trim()),
-            )
-            .hint("ask again and name the file with its folder")
+            let what = match answer {
+                "" => "no file was chosen".to_owned(),
+                other => format!("`{other}` is none of the files asked about"),
+            };
+            SysError::new(Code::Invalid, what).hint("ask again and name the file with its folder")
         })
 }
 

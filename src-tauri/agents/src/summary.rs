@@ -10,7 +10,10 @@ use crate::model::sentences;
 use crate::search::terms;
 
 const WORDS_AT_MOST: usize = 75;
-const WORDS_AT_LEAST: usize = 8;
+/// Words with which a summary is taken.
+pub(crate) const WORDS_AT_LEAST: usize = 8;
+/// Words with which nothing more is tried.
+pub(crate) const WORDS_ENOUGH: usize = 20;
 /// Share of a clause's meaning-carrying words that must stand in one sentence of the text, in order.
 const CLAUSE_GROUNDED: f64 = 0.6;
 /// The same for all clauses of a sentence together.
@@ -34,37 +37,38 @@ impl Source {
         }
     }
 
-    /// Whether a sentence has no number and no name that the text has not, and each clause of it
-    /// follows a sentence of the text.
-    fn holds(&self, sentence: &str) -> bool {
+    /// Where in the text a sentence begins to follow it, if it has no number and no name that the
+    /// text has not, and each clause of it follows a sentence of the text.
+    fn holds(&self, sentence: &str) -> Option<usize> {
         let names = sentence
             .split_whitespace()
             .skip(1)
             .filter(|w| w.starts_with(char::is_uppercase));
         let known = |word: &str| terms(word).iter().all(|term| self.terms.contains(term));
-        !terms(sentence).is_empty()
-            && numbers(sentence).is_subset(&self.numbers)
-            && names.into_iter().all(known)
-            && self.follows(sentence)
+        let true_to_it = numbers(sentence).is_subset(&self.numbers) && names.into_iter().all(known);
+        self.follows(sentence).filter(|_| true_to_it)
     }
 
-    fn follows(&self, sentence: &str) -> bool {
+    fn follows(&self, sentence: &str) -> Option<usize> {
         let (mut said, mut found) = (0.0, 0.0);
+        let mut first = None;
         for clause in clauses(sentence) {
             let terms = terms(&clause);
-            let best = self
+            let ranked = self
                 .sentences
                 .iter()
                 .map(|sentence| common(&terms, sentence))
-                .max();
-            let (all, best) = (terms.len() as f64, best.unwrap_or(0) as f64);
+                .enumerate();
+            let (at, best) = ranked.max_by_key(|(at, best)| (*best, std::cmp::Reverse(*at)))?;
+            let (all, best) = (terms.len() as f64, best as f64);
             if best < all * CLAUSE_GROUNDED {
-                return false;
+                return None;
             }
+            first = first.or((best > 0.0).then_some(at));
             said += all;
             found += best;
         }
-        found >= said * SENTENCE_GROUNDED
+        first.filter(|_| found >= said * SENTENCE_GROUNDED)
     }
 }
 
@@ -108,34 +112,62 @@ fn common(a: &[String], b: &[String]) -> usize {
     row[b.len()]
 }
 
-/// The sentences of summaries that keep to the text, each once, within the bound of words; `None`
-/// where too little is left.
-pub(crate) fn check(source: &Source, summaries: &[String]) -> Option<String> {
-    let mut kept = String::new();
-    let mut said: Vec<BTreeSet<String>> = Vec::new();
-    for sentence in summaries.iter().flat_map(|summary| sentences(summary)) {
-        let sentence = sentence.trim().trim_start_matches(['#', '*', '-', ' ']);
-        let own: BTreeSet<String> = terms(sentence).into_iter().collect();
-        let new = said
-            .iter()
-            .all(|earlier| own.intersection(earlier).count() * 10 < own.len() * 8);
-        if !source.holds(sentence) || !new || sentence.ends_with(':') {
-            continue;
-        }
-        if words(&kept) + words(sentence) > WORDS_AT_MOST {
-            break;
-        }
-        if !kept.is_empty() {
-            kept.push(' ');
-        }
-        let mut letters = sentence.chars();
-        kept.extend(letters.next().into_iter().flat_map(char::to_uppercase));
-        kept.push_str(letters.as_str());
-        said.push(own);
+/// A sentence of a summary that keeps to the text.
+struct Kept<'a> {
+    /// The sentence of the text that its beginning follows.
+    at: usize,
+    text: &'a str,
+    terms: BTreeSet<String>,
+}
+
+impl Kept<'_> {
+    /// Whether most of what this says another says too.
+    fn is_said_by(&self, other: &Kept<'_>) -> bool {
+        self.terms.intersection(&other.terms).count() * 10 >= self.terms.len() * 8
     }
-    let least = WORDS_AT_LEAST.min(source.words / 2).max(1);
-    let short_enough = source.words < 2 * WORDS_AT_LEAST || words(&kept) < source.words;
-    (words(&kept) >= least && short_enough).then_some(kept)
+}
+
+/// The sentences of summaries that keep to the text, each once, in the text's order, within the
+/// bound of words; `None` where fewer than `least` words are left.
+pub(crate) fn check(source: &Source, summaries: &[String], least: usize) -> Option<String> {
+    let mut kept: Vec<Kept<'_>> = Vec::new();
+    for sentence in summaries.iter().flat_map(|summary| sentences(summary)) {
+        let text = sentence.trim().trim_start_matches(['#', '*', '-', ' ']);
+        let Some(at) = source.holds(text).filter(|_| !text.ends_with(':')) else {
+            continue;
+        };
+        let new = Kept {
+            at,
+            text,
+            terms: terms(text).into_iter().collect(),
+        };
+        let others = |kept: &Kept<'_>| {
+            if kept.is_said_by(&new) {
+                0
+            } else {
+                words(kept.text)
+            }
+        };
+        let length = kept.iter().map(others).sum::<usize>() + words(text);
+        if length <= WORDS_AT_MOST && !kept.iter().any(|earlier| new.is_said_by(earlier)) {
+            kept.retain(|earlier| !earlier.is_said_by(&new));
+            kept.push(new);
+        }
+    }
+    kept.sort_by_key(|sentence| sentence.at);
+    let all: Vec<String> = kept
+        .iter()
+        .map(|sentence| capitalised(sentence.text))
+        .collect();
+    let all = all.join(" ");
+    let short_enough = source.words < 2 * WORDS_AT_LEAST || words(&all) < source.words;
+    (words(&all) >= least.min(source.words / 3).max(1) && short_enough).then_some(all)
+}
+
+fn capitalised(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters.as_str().chars()).collect()
 }
 
 /// The first sentences of a text, to the letter, within the bound of words.
@@ -237,11 +269,27 @@ mod tests {
             (TEXT, None),
         ] {
             assert_eq!(
-                check(&source, &[summary.to_owned()]).as_deref(),
+                check(&source, &[summary.to_owned()], WORDS_AT_LEAST).as_deref(),
                 expected,
                 "{summary}"
             );
         }
+    }
+
+    #[test]
+    fn what_several_summaries_say_rightly_is_put_together() {
+        let source = Source::of(TEXT);
+        let said = [
+            "Anna asks for help on Saturday. It is a lovely place in Norway.",
+            "the roof leaks since March. Anna asks for help.",
+        ];
+        let together = "The roof leaks since March. Anna asks for help on Saturday.";
+        let said = said.map(str::to_owned);
+        assert_eq!(check(&source, &said[..1], WORDS_ENOUGH), None);
+        assert_eq!(
+            check(&source, &said, WORDS_AT_LEAST).as_deref(),
+            Some(together)
+        );
     }
 
     #[test]

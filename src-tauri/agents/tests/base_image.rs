@@ -339,7 +339,7 @@ async fn a_long_file_is_cut_for_the_model_and_that_is_told() {
     let long = "The river rose by 3 centimetres on that day. ".repeat(2_000);
     let core = ScriptedCore::default();
     let reply = "The river rose by 3 centimetres on that day.".to_owned();
-    core.replies.lock().unwrap().push_back(reply);
+    core.replies.lock().unwrap().extend([reply.clone(), reply]);
     let house = House::new(&[("river.txt", long.as_str())], core);
     let done = house.ask("summarise river.txt").await;
     assert!(

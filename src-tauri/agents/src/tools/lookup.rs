@@ -35,7 +35,7 @@ impl Job for Lookup {
         name: "lookup",
         about: "answers a question from what the files say",
         frames: &[
-            "(when|when's|where|where's|who|who's|whose|whom|why|how|how's|which|what|what's|whats|is|are|was|were|do|does|did|has|have|had|can|could|should|will|am|do you know|(tell me|i want to know|say) (when|where|who|what|which|why|how|if|whether)) {rest:words}",
+            "(when|when's|where|where's|who|who's|whose|whom|why|how|how's|which|what|what's|whats|is|are|was|were|do|does|did|has|have|had|should|am|do you know|(can|could|will|would) (i|we|he|she|they|it|the|my|our|this|that)|(tell me|i want to know|say) (when|where|who|what|which|why|how|if|whether)) {rest:words}",
             "(when|where|who|whose|why|how|which|what|what's|is|are|was|were|do|does|did|has|have|tell me|find|get|give me) {rest:words} (in|from|of|inside|on|at|according to) {path:file}",
             "(when|where|who|whose|why|how|which|what|does|do|did|tell me) {rest:words} {path:file} {more:words}",
             "(what|when|where|who|how much|how many) (does|do|did) {path:file} {rest:words}",

@@ -9,7 +9,7 @@ use steward_kernel::{Code, SysError};
 
 use super::{Card, Desk, Example, Job, Need, Outcome};
 use crate::model::{self, message};
-use crate::summary::{self, Source};
+use crate::summary::{self, Source, WORDS_AT_LEAST, WORDS_ENOUGH};
 use crate::survey::Survey;
 
 const SUMMARY_TOKENS: u32 = 110;
@@ -169,7 +169,8 @@ async fn summarise(desk: &Desk<'_>, path: &str, text: &str) -> Result<(String, b
         };
         let call = LlmChat {
             request,
-            visible: true,
+            // Two texts one after the other would read as one.
+            visible: said.is_empty(),
             purpose: format!("summarise {path}"),
         };
         let reply = desk.sys.call(call).await?;
@@ -180,9 +181,12 @@ async fn summarise(desk: &Desk<'_>, path: &str, text: &str) -> Result<(String, b
             ));
         }
         said.push(model::tidy(&reply));
-        if let Some(summary) = summary::check(&source, &said) {
+        if let Some(summary) = summary::check(&source, &said, WORDS_ENOUGH) {
             return Ok((summary, true));
         }
     }
-    Ok((summary::first_sentences(text), false))
+    match summary::check(&source, &said, WORDS_AT_LEAST) {
+        Some(summary) => Ok((summary, true)),
+        None => Ok((summary::first_sentences(text), false)),
+    }
 }
