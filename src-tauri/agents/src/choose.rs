@@ -237,6 +237,7 @@ async fn write_call(
             constraint: Some(Constraint::JsonSchema {
                 schema: schema.clone(),
             }),
+            beams: 1,
         };
         let call = LlmChat {
             request,

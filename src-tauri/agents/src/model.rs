@@ -25,6 +25,7 @@ pub(crate) async fn say(desk: &Desk<'_>, ask: &str, purpose: &str) -> Result<Str
         sampling: Sampling::default(),
         stop: Vec::new(),
         constraint: None,
+        beams: 1,
     };
     let call = LlmChat {
         request,

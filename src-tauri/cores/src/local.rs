@@ -202,6 +202,7 @@ fn translated(request: ChatRequest) -> GenerateRequest {
         sampling,
         stop,
         constraint,
+        beams: _,
     } = request;
     GenerateRequest {
         prompt: prompt(messages, prefix),

@@ -63,6 +63,7 @@ fn request(content: impl Into<String>, max_tokens: u32) -> ChatRequest {
         sampling: Sampling::default(),
         stop: Vec::new(),
         constraint: None,
+        beams: 1,
     }
 }
 

@@ -6,6 +6,7 @@
 //! process's capabilities at every call.
 
 pub mod capability;
+mod context;
 mod error;
 pub mod escape;
 mod event;

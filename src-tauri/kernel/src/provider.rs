@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use crate::context::text;
 use crate::error::SysError;
 
 /// SHA-256 of some bytes, as 64 lower-case hexadecimal digits.
@@ -291,6 +292,14 @@ pub struct ChatRequest {
     /// The form the text must have.
     #[serde(default)]
     pub constraint: Option<Constraint>,
+    /// Width of the search for the likeliest text, 1 to 4; at 1 token follows token. A core that
+    /// cannot search refuses more than 1.
+    #[serde(default = "one")]
+    pub beams: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Why a generation ended.
@@ -363,11 +372,78 @@ impl Cancel {
 /// Called with each piece of generated text as it comes.
 pub type TokenSink = Box<dyn Fn(&str) + Send + Sync>;
 
+/// How far a generation has come when it stands still.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// The quantum is used up, or it was asked to yield.
+    Paused,
+    /// It has ended.
+    Done(ChatReply),
+}
+
+/// A generation that can stand still and go on, owned by whoever runs it.
+#[async_trait]
+pub trait Generation: Send {
+    /// Generates until `quantum` more tokens (`None`: to the end), the end, `yield_now` or
+    /// `cancel`. Up to 128 tokens of the prompt, read together, count as one token of a quantum.
+    ///
+    /// Text goes to `sink` as it comes. After [`Progress::Done`] it cannot be run again.
+    async fn run(
+        &mut self,
+        quantum: Option<u32>,
+        sink: &TokenSink,
+        yield_now: &Cancel,
+        cancel: &Cancel,
+    ) -> Result<Progress, SysError>;
+    /// Bytes of memory that it holds while it waits.
+    fn resident_bytes(&self) -> u64;
+    /// The whole state, for [`LlmCore::restore`].
+    async fn snapshot(&mut self) -> Result<Vec<u8>, SysError>;
+}
+
+/// How a core's generations go on after they stood still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resumption {
+    /// With the same token ids as without the pause, and at no cost: the state is kept.
+    Exact,
+    /// From the decoded text, as the beginning of the assistant's turn ([`ChatRequest::prefix`]).
+    /// The text may be cut into other tokens than it was made of, and the core reads everything
+    /// anew in every slice.
+    Prefix,
+    /// By a new request that is told what was already said; a model may then word the joint
+    /// differently, or say something twice. Costs what [`Resumption::Prefix`] costs.
+    Retold,
+}
+
 /// A language model that answers.
 #[async_trait]
-pub trait LlmCore: Send + Sync {
+pub trait LlmCore: Send + Sync + 'static {
     /// What it is, without loading it.
     fn info(&self) -> CoreInfo;
+    /// How its generations go on after a pause.
+    fn resumption(&self) -> Resumption {
+        Resumption::Prefix
+    }
+    /// A generation that can pause. It does nothing before it is run.
+    ///
+    /// By default it goes by text, for cores that give nothing else: each slice is a
+    /// [`chat`](Self::chat) of its own that goes on as [`resumption`](Self::resumption) says. A
+    /// constrained text and a search with beams cannot be taken up from their text; they run
+    /// whole, whatever the quantum. A core that keeps a generation's state overrides this,
+    /// [`restore`](Self::restore) and [`resumption`](Self::resumption) together.
+    async fn begin(self: Arc<Self>, request: ChatRequest) -> Result<Box<dyn Generation>, SysError> {
+        Ok(Box::new(text::TextGeneration::new(self, request)))
+    }
+    /// The generation of `request` as [`Generation::snapshot`] gave it. A snapshot that is broken,
+    /// or of another request or model, is refused.
+    async fn restore(
+        self: Arc<Self>,
+        request: ChatRequest,
+        snapshot: Vec<u8>,
+    ) -> Result<Box<dyn Generation>, SysError> {
+        let generation = text::TextGeneration::restore(self, request, &snapshot)?;
+        Ok(Box::new(generation))
+    }
     /// Generates the assistant's turn. Returns within 100 ms of a cancel.
     async fn chat(
         &self,

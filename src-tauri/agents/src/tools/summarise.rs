@@ -166,6 +166,7 @@ async fn summarise(desk: &Desk<'_>, path: &str, text: &str) -> Result<(String, b
             sampling: Sampling::default(),
             stop: Vec::new(),
             constraint: None,
+            beams: 1,
         };
         let call = LlmChat {
             request,

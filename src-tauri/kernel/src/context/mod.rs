@@ -1,0 +1,3 @@
+//! Generations that stand still and go on.
+
+pub(crate) mod text;
