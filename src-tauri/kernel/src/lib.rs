@@ -5,6 +5,7 @@
 //! [`provider`]. A tool or a program holds no right by itself; every primitive checks the calling
 //! process's capabilities at every call.
 
+pub mod audit;
 pub mod capability;
 mod context;
 mod error;

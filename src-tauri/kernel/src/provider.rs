@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use crate::audit::chain::{Head, Sealed};
 use crate::context::text;
 use crate::error::SysError;
 
@@ -473,4 +474,44 @@ pub trait Clock: Send + Sync {
     fn monotonic_ms(&self) -> u64;
     /// Waits that long.
     async fn sleep_ms(&self, ms: u64);
+}
+
+/// Vouches for where the journal ends, with a key and a memory outside the database. Calls block.
+pub trait Witness: Send + Sync {
+    /// Signs a head and remembers it in the place of the one before it; nothing where there is no
+    /// key.
+    fn seal(&self, head: &Head) -> Result<Option<Sealed>, SysError>;
+    /// The head that was remembered last.
+    fn last(&self) -> Result<Option<Sealed>, SysError>;
+    /// Whether a signed head is this witness's.
+    fn judge(&self, sealed: &Sealed) -> Judgement;
+}
+
+/// What a [`Witness`] says to a signed head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judgement {
+    /// It signed this.
+    Genuine,
+    /// Another key did.
+    OtherKey,
+    /// The signature does not fit.
+    Forged,
+}
+
+/// Signs nothing and remembers nothing: the chain is kept, but a removed tail is not seen.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoWitness;
+
+impl Witness for NoWitness {
+    fn seal(&self, _: &Head) -> Result<Option<Sealed>, SysError> {
+        Ok(None)
+    }
+
+    fn last(&self) -> Result<Option<Sealed>, SysError> {
+        Ok(None)
+    }
+
+    fn judge(&self, _: &Sealed) -> Judgement {
+        Judgement::OtherKey
+    }
 }
