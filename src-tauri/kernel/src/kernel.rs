@@ -16,7 +16,7 @@ use crate::primitive::step_state;
 use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
 use crate::program::Program;
 use crate::provider::{Clock, Files, LlmCore};
-use crate::scheduler::{Fifo, Scheduler};
+use crate::scheduler::{ModuleLoad, PolicyChoice, Scheduler};
 use crate::syscall::{Exit, Module};
 
 /// Bytes of a request at most.
@@ -104,7 +104,7 @@ impl Kernel {
         images: Arc<dyn Images>,
         hook: Option<CommitHook>,
     ) -> Result<Self, SysError> {
-        let scheduler = Scheduler::new(Box::new(Fifo), Arc::clone(&providers.clock));
+        let scheduler = Scheduler::new(&PolicyChoice::default(), Arc::clone(&providers.clock))?;
         let inner = Inner {
             journal: Journal::open(journal, hook)?,
             providers,
@@ -366,6 +366,32 @@ impl Kernel {
     /// How many calls wait in a module's queue, and how many run.
     pub fn load(&self, module: Module) -> (usize, usize) {
         self.inner.scheduler.load(module)
+    }
+
+    /// How every module's queue stands: policy, limit, who waits and runs, how long they waited.
+    pub fn scheduling(&self) -> Vec<ModuleLoad> {
+        self.inner.scheduler.loads()
+    }
+
+    /// Takes another scheduling policy, for one module or for all. Nothing that waits or runs is
+    /// lost.
+    ///
+    /// # Errors
+    /// None for a choice that was read.
+    pub fn set_policy(
+        &self,
+        module: Option<Module>,
+        policy: &PolicyChoice,
+    ) -> Result<(), SysError> {
+        self.inner.scheduler.set_policy(module, policy)
+    }
+
+    /// Sets how many calls of a module may run at once.
+    ///
+    /// # Errors
+    /// [`Code::Invalid`] for a number that cannot be.
+    pub fn set_limit(&self, module: Module, limit: usize) -> Result<(), SysError> {
+        self.inner.scheduler.set_limit(module, limit)
     }
 
     /// Active capabilities of a process.

@@ -11,10 +11,25 @@ use crate::error::SysError;
 use crate::process::{Pid, ProcessInfo, Signal};
 use crate::provider::{ChatReply, ChatRequest, FileStat, Listing, Message};
 
-/// The module whose queue a call waits in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Module {
+macro_rules! modules {
+    ($($(#[$doc:meta])* $module:ident,)*) => {
+        /// The module whose queue a call waits in.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+        )]
+        #[serde(rename_all = "snake_case")]
+        pub enum Module {
+            $($(#[$doc])* $module,)*
+        }
+
+        impl Module {
+            /// Every module, in order.
+            pub const ALL: &'static [Module] = &[$(Module::$module),*];
+        }
+    };
+}
+
+modules! {
     /// Cores.
     Llm,
     /// Files.

@@ -24,7 +24,7 @@ use crate::kernel::Inner;
 use crate::live::Live;
 use crate::process::{ProcessInfo, ProcessState};
 use crate::provider::Files;
-use crate::scheduler::Slot;
+use crate::scheduler::{Caller, Slot};
 use crate::sys::is_step;
 use crate::syscall::{Module, Syscall};
 
@@ -244,7 +244,8 @@ impl Ctx {
 
     /// Waits for this module's turn.
     async fn turn(&self) -> Result<Slot, SysError> {
-        self.inner.scheduler.enter(self.module, self.info.pid).await
+        let caller = Caller::new(self.info.pid, self.info.run);
+        self.inner.scheduler.enter(self.module, caller).await
     }
 
     /// Runs work on files off the kernel's threads.
