@@ -106,11 +106,11 @@ impl Bed {
     pub(crate) fn opening(&self) -> Opening {
         Opening {
             journal: self.journal(),
-            providers: Providers {
-                files: Arc::new(self.store()),
-                core: StandInCore::open(),
-                clock: StandInClock::at(NOON),
-            },
+            providers: Providers::new(
+                Arc::new(self.store()),
+                StandInCore::open(),
+                StandInClock::at(NOON),
+            ),
             images: Table::new(),
             hook: None,
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use steward_kernel::syscall::{FsRead, FsWrite, HumanApprove, HumanAsk, HumanTell};
-use steward_kernel::{Code, Exit, Kernel, KernelEvent, SCHEMA_VERSION, Sys, SysError};
+use steward_kernel::{Code, Exit, Kernel, KernelEvent, Pid, SCHEMA_VERSION, Sys, SysError};
 
 use crate::bed::{Bed, Person, read, results, rows, write};
 use crate::stand_ins::Table;
@@ -148,6 +148,66 @@ fn a_damaged_journal_is_a_clear_error_and_never_a_panic() {
         );
         assert!(error.hint.is_some(), "{name}");
     }
+}
+
+/// The tables of version 1, as the program that wrote it made them.
+const VERSION_1: &str = include_str!("version_1.sql");
+
+#[test]
+fn a_journal_of_version_1_is_taken_over_and_a_copy_kept() {
+    let bed = Bed::with(&[("f", "old")]);
+    let old = Connection::open(bed.journal()).unwrap();
+    old.execute_batch(VERSION_1).unwrap();
+    let workspace = bed.root.to_string_lossy();
+    let write = serde_json::json!([["fs.write", { "path": "f", "text": "new" }]]).to_string();
+    for (pid, state, exit) in [
+        (3, "exited", Some(r#"{"ok":true,"answer":"done"}"#)),
+        (7, "created", None),
+    ] {
+        old.execute(
+            "INSERT INTO process (pid, run, image, goal, workspace, state, created_ms, exit)
+             VALUES (?1, ?1, 'script', ?2, ?3, ?4, 1, ?5)",
+            (pid, &write, &workspace, state, exit),
+        )
+        .unwrap();
+    }
+    let grants = bed.defaults();
+    for grant in &grants {
+        let grant = serde_json::to_string(grant).unwrap();
+        old.execute(
+            "INSERT INTO capability (subject, grant_, issuer, issued_ms, status)
+             VALUES (7, ?1, 'person', 1, 'active')",
+            [grant],
+        )
+        .unwrap();
+    }
+    old.execute(
+        "INSERT INTO journal (at_ms, pid, run, kind, name, detail) VALUES (1, 3, 3, 'process', 'created', 'x')",
+        (),
+    )
+    .unwrap();
+    drop(old);
+
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let kernel = bed.kernel();
+        assert_eq!(kernel.exit(Pid(3)).await.unwrap().unwrap().answer, "done");
+        assert_eq!(rows(&kernel, None).await.len(), 1);
+        // What had not ended goes on, with the rights it had.
+        Person::of(&kernel).always_says(true);
+        assert_eq!(kernel.resume(None).await.unwrap(), 1);
+        assert!(kernel.wait(Pid(7)).await.unwrap().ok);
+        assert_eq!(bed.text("f"), "new");
+        // Numbers go on where they stood.
+        assert_eq!(bed.start(&kernel, &[]).await, Pid(8));
+    });
+    let kept = Connection::open(bed.data.join("journal.db.v1")).unwrap();
+    let version: i64 = kept
+        .pragma_query_value(None, "user_version", |r| r.get(0))
+        .unwrap();
+    let processes: i64 = kept
+        .query_row("SELECT COUNT(*) FROM process", (), |r| r.get(0))
+        .unwrap();
+    assert_eq!((version, processes), (1, 2));
 }
 
 #[test]

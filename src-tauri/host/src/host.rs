@@ -108,11 +108,7 @@ impl Host {
         let files: Arc<dyn Files> =
             Arc::new(WorkspaceFiles::open(paths.blobs())?.with_private(paths.data.clone()));
         let core = core::open(&model, file, config.threads, &events);
-        let providers = Providers {
-            files: Arc::clone(&files),
-            core,
-            clock: Arc::new(SystemClock::new()),
-        };
+        let providers = Providers::new(Arc::clone(&files), core, Arc::new(SystemClock::new()));
         let kernel = Kernel::open(&paths.journal(), providers, Arc::new(images()?))
             .map_err(|error| unusable(&paths, error))?;
         let host = Arc::new(Self {

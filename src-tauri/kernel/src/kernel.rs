@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, broadcast};
@@ -9,6 +10,7 @@ use tokio::sync::{Notify, broadcast};
 use crate::capability::{Capability, CapabilityId, Grant, Resource};
 use crate::error::{Code, SysError};
 use crate::event::{KernelEvent, Step};
+use crate::executor::{self, Executor, TokioExecutor};
 use crate::human::{Approval, Question};
 use crate::journal::{CallId, CommitHook, Decision, Journal, JournalQuery, JournalRow, NewProcess};
 use crate::live::Live;
@@ -31,6 +33,20 @@ pub struct Providers {
     pub core: Arc<dyn LlmCore>,
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// Where tasks run.
+    pub executor: Arc<dyn Executor>,
+}
+
+impl Providers {
+    /// These, and what a program has by itself: tasks on tokio.
+    pub fn new(files: Arc<dyn Files>, core: Arc<dyn LlmCore>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            files,
+            core,
+            clock,
+            executor: Arc::new(TokioExecutor),
+        }
+    }
 }
 
 /// Programs by the name of their image.
@@ -77,6 +93,8 @@ pub(crate) struct Inner {
     events: broadcast::Sender<KernelEvent>,
     live: Mutex<HashMap<Pid, Arc<Live>>>,
     waiters: Mutex<HashMap<CallId, Arc<Notify>>>,
+    /// Counts the changes to capabilities that may reach any process.
+    rights: AtomicU64,
 }
 
 impl Kernel {
@@ -106,13 +124,14 @@ impl Kernel {
     ) -> Result<Self, SysError> {
         let scheduler = Scheduler::new(&PolicyChoice::default(), Arc::clone(&providers.clock))?;
         let inner = Inner {
-            journal: Journal::open(journal, hook)?,
+            journal: Journal::open(journal, Arc::clone(&providers.executor), hook)?,
             providers,
             images,
             scheduler,
             events: broadcast::channel(4096).0,
             live: Mutex::default(),
             waiters: Mutex::default(),
+            rights: AtomicU64::new(0),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -291,6 +310,7 @@ impl Kernel {
             .await?;
         match taken {
             Ok((call, decision)) => {
+                self.inner.rights_changed(None);
                 let approved = matches!(decision, Decision::Approved(_));
                 self.inner.tell(KernelEvent::Decided {
                     id,
@@ -409,7 +429,17 @@ impl Kernel {
     /// The journal cannot be written.
     pub async fn revoke(&self, id: CapabilityId, by: &str) -> Result<bool, SysError> {
         let now = self.inner.providers.clock.now_ms();
-        self.inner.journal.revoke(id, by.to_owned(), now).await
+        let revoked = self.inner.journal.revoke(id, by.to_owned(), now).await;
+        self.inner.rights_changed(None);
+        revoked
+    }
+
+    /// Waits until all that happened so far is on disk.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub async fn flush(&self) -> Result<(), SysError> {
+        self.inner.journal.write(|_| Ok(())).await
     }
 }
 
@@ -417,6 +447,36 @@ impl Inner {
     pub(crate) fn tell(&self, event: KernelEvent) {
         // Nobody listening is no fault: everything stands in the journal.
         let _listeners = self.events.send(event);
+    }
+
+    /// Whether anyone listens to events.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.events.receiver_count() > 0
+    }
+
+    /// What a process may do, now: as read when it last changed.
+    pub(crate) async fn rights_of(&self, live: &Live) -> Result<Arc<Vec<Capability>>, SysError> {
+        let version = (self.rights.load(Ordering::Acquire), live.rights.version());
+        if let Some(held) = live.rights.as_of(version) {
+            return Ok(held);
+        }
+        let held = Arc::new(self.journal.held(live.pid).await?);
+        live.rights.keep(version, Arc::clone(&held));
+        Ok(held)
+    }
+
+    /// Says that capabilities changed, once that is written: of one process, or of any.
+    pub(crate) fn rights_changed(&self, of: Option<Pid>) {
+        match of {
+            Some(pid) => {
+                if let Some(live) = self.find(pid) {
+                    live.rights.outdate();
+                }
+            }
+            None => {
+                self.rights.fetch_add(1, Ordering::AcqRel);
+            }
+        }
     }
 
     pub(crate) fn waiter(self: &Arc<Self>, call: CallId) -> Waiter {
@@ -449,7 +509,7 @@ impl Inner {
             return process;
         }
         match self.find(process.pid) {
-            Some(live) => live.info(),
+            Some(live) => ProcessInfo::clone(&live.info()),
             None if process.state == ProcessState::WaitingHuman => process,
             None => ProcessInfo {
                 state: ProcessState::Suspended,
@@ -466,11 +526,9 @@ impl Inner {
         grants: Vec<Grant>,
     ) -> Result<(PathBuf, Vec<Grant>), SysError> {
         let (files, asked) = (Arc::clone(&self.providers.files), workspace.clone());
-        let root = tokio::task::spawn_blocking(move || files.workspace(&asked))
-            .await
-            .map_err(|e| {
-                SysError::new(Code::Internal, format!("the file provider stopped: {e}"))
-            })??;
+        let look = move || files.workspace(&asked);
+        let root =
+            executor::blocking(&self.providers.executor, "the file provider", look).await??;
         let meant = Resource::Workspace { root: workspace };
         let grants = grants
             .into_iter()

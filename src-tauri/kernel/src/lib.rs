@@ -11,6 +11,7 @@ mod context;
 mod error;
 pub mod escape;
 mod event;
+mod executor;
 pub mod human;
 mod journal;
 mod kernel;
@@ -26,6 +27,7 @@ pub mod syscall;
 
 pub use error::{Code, SysError};
 pub use event::{KernelEvent, Step, StepState};
+pub use executor::{Executor, Task, TokioExecutor};
 pub use journal::{CommitHook, JournalQuery, JournalRow, SCHEMA_VERSION};
 pub use kernel::{Images, Kernel, Providers, Submission, Taken};
 pub use process::{Pid, ProcessInfo, ProcessState, RunId, Signal};

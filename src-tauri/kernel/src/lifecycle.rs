@@ -1,6 +1,9 @@
 //! How a process starts, runs and ends.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+
+use futures::FutureExt;
 
 use crate::Sys;
 use crate::error::{Code, SysError};
@@ -38,8 +41,9 @@ impl Inner {
         }
         let info = live.set(ProcessState::Running, "");
         let program = self.images.program(&info.image);
-        self.tell(KernelEvent::Process(info));
-        tokio::spawn(async move { self.run(live, program).await });
+        self.tell_process(&info);
+        let executor = Arc::clone(&self.providers.executor);
+        executor.spawn(Box::pin(async move { self.run(live, program).await }));
         Ok(())
     }
 
@@ -62,7 +66,7 @@ impl Inner {
             state,
             ended_ms: Some(now),
             status: String::new(),
-            ..live.info()
+            ..ProcessInfo::clone(&live.info())
         };
         if let Err(error) = self.end(&info, &exit).await {
             tracing::error!(pid = info.pid.0, %error, "a process's end was not written down");
@@ -89,34 +93,30 @@ impl Inner {
     ) -> (ProcessState, Exit) {
         let sys = Sys::new(Arc::clone(self), Arc::clone(live));
         let mut stop = live.stop.subscribe();
-        let mut task = tokio::spawn(async move { program.run(sys).await });
-        let stopped = tokio::select! {
-            ended = &mut task => Err(ended),
-            why = stop.wait_for(Option::is_some) => Ok(why.ok().and_then(|why| why.clone())),
-        };
-        match stopped {
-            Ok(why) => {
-                task.abort();
-                let _aborted = task.await;
-                match why {
-                    Some(Stop::Exit(exit)) => (ProcessState::Exited, exit),
-                    Some(Stop::Killed(by)) => {
-                        let error = SysError::new(Code::Interrupted, format!("stopped by {by}"));
-                        (ProcessState::Killed, failure(error))
-                    }
-                    None => (
-                        ProcessState::Killed,
-                        failure(SysError::new(Code::Interrupted, "stopped")),
-                    ),
+        // A program that breaks down takes nothing with it.
+        let running = AssertUnwindSafe(async move { program.run(sys).await }).catch_unwind();
+        tokio::select! {
+            biased;
+            why = stop.wait_for(Option::is_some) => match why.ok().and_then(|why| why.clone()) {
+                Some(Stop::Exit(exit)) => (ProcessState::Exited, exit),
+                Some(Stop::Killed(by)) => {
+                    let error = SysError::new(Code::Interrupted, format!("stopped by {by}"));
+                    (ProcessState::Killed, failure(error))
                 }
-            }
-            Err(Ok(Ok(exit))) => (ProcessState::Exited, exit),
-            Err(Ok(Err(error))) => (ProcessState::Failed, failure(error)),
-            Err(Err(_panic)) => {
-                let error = SysError::new(Code::Internal, "the agent's program broke down")
-                    .hint("this is a fault of Steward; what was done stands in the journal");
-                (ProcessState::Failed, failure(error))
-            }
+                None => (
+                    ProcessState::Killed,
+                    failure(SysError::new(Code::Interrupted, "stopped")),
+                ),
+            },
+            ended = running => match ended {
+                Ok(Ok(exit)) => (ProcessState::Exited, exit),
+                Ok(Err(error)) => (ProcessState::Failed, failure(error)),
+                Err(_panic) => {
+                    let error = SysError::new(Code::Internal, "the agent's program broke down")
+                        .hint("this is a fault of Steward; what was done stands in the journal");
+                    (ProcessState::Failed, failure(error))
+                }
+            },
         }
     }
 

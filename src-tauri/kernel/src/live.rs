@@ -2,16 +2,51 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use crate::capability::Capability;
 use crate::error::{Code, SysError};
 use crate::journal::CallRow;
-use crate::process::{ProcessInfo, ProcessState};
+use crate::process::{Pid, ProcessInfo, ProcessState};
 use crate::provider::Cancel;
 use crate::sys::Turn;
 use crate::syscall::Exit;
+
+/// What a process may do, as last read, under the version of its rights then.
+#[derive(Default)]
+pub(crate) struct Rights {
+    version: AtomicU64,
+    read: Mutex<Option<(Version, Arc<Vec<Capability>>)>>,
+}
+
+/// How often capabilities changed: of any process, of this one.
+type Version = (u64, u64);
+
+impl Rights {
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Says that they changed.
+    pub(crate) fn outdate(&self) {
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// What was read, if nothing changed since.
+    pub(crate) fn as_of(&self, version: Version) -> Option<Arc<Vec<Capability>>> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let (then, held) = read.as_ref()?;
+        (*then == version).then(|| Arc::clone(held))
+    }
+
+    /// Keeps what was read after `version` was looked up.
+    pub(crate) fn keep(&self, version: Version, held: Arc<Vec<Capability>>) {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        *read = Some((version, held));
+    }
+}
 
 /// Why a process is to end now.
 #[derive(Debug, Clone)]
@@ -24,7 +59,9 @@ pub(crate) enum Stop {
 
 /// A process that runs in this kernel.
 pub(crate) struct Live {
-    info: Mutex<ProcessInfo>,
+    pub(crate) pid: Pid,
+    info: Mutex<Arc<ProcessInfo>>,
+    pub(crate) rights: Rights,
     pub(crate) history: Vec<Turn>,
     /// Calls it made before the kernel was started, to be given the results they had.
     past: Mutex<VecDeque<CallRow>>,
@@ -40,7 +77,9 @@ pub(crate) struct Live {
 impl Live {
     pub(crate) fn new(info: ProcessInfo, history: Vec<Turn>, past: Vec<CallRow>) -> Self {
         Self {
-            info: Mutex::new(info),
+            pid: info.pid,
+            info: Mutex::new(Arc::new(info)),
+            rights: Rights::default(),
             history,
             past: Mutex::new(past.into()),
             seq: AtomicU64::new(0),
@@ -52,18 +91,18 @@ impl Live {
         }
     }
 
-    pub(crate) fn info(&self) -> ProcessInfo {
-        self.lock().clone()
+    pub(crate) fn info(&self) -> Arc<ProcessInfo> {
+        Arc::clone(&self.lock())
     }
 
     /// Changes what is told of the process; the new information.
-    pub(crate) fn update(&self, change: impl FnOnce(&mut ProcessInfo)) -> ProcessInfo {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut ProcessInfo)) -> Arc<ProcessInfo> {
         let mut info = self.lock();
-        change(&mut info);
-        info.clone()
+        change(Arc::make_mut(&mut info));
+        Arc::clone(&info)
     }
 
-    pub(crate) fn set(&self, state: ProcessState, status: &str) -> ProcessInfo {
+    pub(crate) fn set(&self, state: ProcessState, status: &str) -> Arc<ProcessInfo> {
         self.update(|info| {
             info.state = state;
             status.clone_into(&mut info.status);
@@ -105,7 +144,7 @@ impl Live {
         self.cancel.cancel();
     }
 
-    fn lock(&self) -> MutexGuard<'_, ProcessInfo> {
+    fn lock(&self) -> MutexGuard<'_, Arc<ProcessInfo>> {
         self.info.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -54,6 +54,20 @@ pub enum Effect {
     Irreversible,
 }
 
+/// How a call is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Record {
+    /// Not at all: it has no result and no effect.
+    Nothing,
+    /// Once, when it has ended: it looks and is soon done.
+    Outcome,
+    /// When it begins and when it has ended, a little later than it happens: it looks and takes its
+    /// time.
+    Later,
+    /// Step by step, each on disk before the next.
+    Steps,
+}
+
 /// One system call: its arguments are the type's fields.
 pub trait Syscall:
     Serialize + DeserializeOwned + JsonSchema + Clone + Send + Sync + 'static
@@ -66,6 +80,8 @@ pub trait Syscall:
     const MODULE: Module;
     /// What it does to the world.
     const EFFECT: Effect;
+    /// How it is written down.
+    const RECORD: Record;
     /// One sentence for people and models.
     const DOC: &'static str;
     /// What this call is about, in a few words, for a step's title. Untrusted; escaped by whoever
@@ -74,13 +90,14 @@ pub trait Syscall:
 }
 
 macro_rules! syscalls {
-    ($($(#[$doc:meta])* $ty:ident => $out:ty, $name:literal, $module:ident, $effect:ident, $help:literal, |$it:ident| $title:expr;)*) => {
+    ($($(#[$doc:meta])* $ty:ident => $out:ty, $name:literal, $module:ident, $effect:ident, $record:ident, $help:literal, |$it:ident| $title:expr;)*) => {
         $(
             impl Syscall for $ty {
                 type Output = $out;
                 const NAME: &'static str = $name;
                 const MODULE: Module = Module::$module;
                 const EFFECT: Effect = Effect::$effect;
+                const RECORD: Record = Record::$record;
                 const DOC: &'static str = $help;
                 fn title(&self) -> Cow<'static, str> {
                     let $it = self;
@@ -141,26 +158,27 @@ pub struct SyscallInfo {
 }
 
 syscalls! {
-    LlmChat => ChatReply, "llm.chat", Llm, Read, "generates the assistant's turn of a conversation", |c| c.purpose.clone();
-    LlmScore => Vec<f64>, "llm.score", Llm, Read, "weighs given answers by their likelihood", |c| c.purpose.clone();
-    FsRead => FileText, "fs.read", Fs, Read, "reads a text file of the workspace", |c| format!("read {}", c.path);
-    FsList => Listing, "fs.list", Fs, Read, "lists a folder of the workspace", |c| format!("list {}", shown_folder(&c.path));
-    FsStat => FileStat, "fs.stat", Fs, Read, "looks at a path of the workspace", |c| format!("look at {}", shown_folder(&c.path));
-    FsWrite => Written, "fs.write", Fs, Irreversible, "writes a whole text file, making it where it is not there", |c| format!("write {}", c.path);
-    FsMkdir => Changed, "fs.mkdir", Fs, Irreversible, "makes a folder", |c| format!("make folder {}", c.path);
-    FsMove => Changed, "fs.move", Fs, Irreversible, "moves or renames a file or folder", |c| format!("move {} to {}", c.from, c.to);
-    FsDelete => Changed, "fs.delete", Fs, Irreversible, "deletes a file or an empty folder", |c| format!("delete {}", c.path);
-    FsUndo => Undone, "fs.undo", Fs, Irreversible, "puts back the files that a run changed", |c| match c.run { Some(run) => format!("undo run {run}"), None => "undo the last run".to_owned() };
-    HumanAsk => String, "human.ask", Human, Internal, "asks the person and waits for the answer", |c| format!("ask: {}", c.text);
-    HumanTell => (), "human.tell", Human, Internal, "tells the person something", |c| format!("tell: {}", c.text);
-    HumanApprove => bool, "human.approve", Human, Internal, "asks the person for a yes to a step described in words", |c| format!("ask for a yes: {}", c.title);
-    ProcessSpawn => Pid, "process.spawn", Process, Internal, "starts a child with a goal of its own", |c| format!("start {}: {}", c.image, c.goal);
-    ProcessWait => Exit, "process.wait", Process, Internal, "waits until a child has ended", |c| format!("wait for process {}", c.pid);
-    ProcessExit => (), "process.exit", Process, Internal, "ends the calling process with its answer", |_c| "answer";
-    ProcessList => Vec<ProcessInfo>, "process.list", Process, Read, "lists the processes of this run", |_c| "list processes";
-    ProcessSignal => (), "process.signal", Process, Internal, "sends a signal to a child", |c| format!("signal process {}", c.pid);
-    ClockNow => u64, "clock.now", Clock, Read, "Unix time in milliseconds", |_c| "look at the clock";
-    ClockSleep => (), "clock.sleep", Clock, Internal, "waits a number of milliseconds", |c| format!("wait {} ms", c.ms);
+    LlmChat => ChatReply, "llm.chat", Llm, Read, Later, "generates the assistant's turn of a conversation", |c| c.purpose.clone();
+    LlmScore => Vec<f64>, "llm.score", Llm, Read, Later, "weighs given answers by their likelihood", |c| c.purpose.clone();
+    FsRead => FileText, "fs.read", Fs, Read, Outcome, "reads a text file of the workspace", |c| format!("read {}", c.path);
+    FsList => Listing, "fs.list", Fs, Read, Outcome, "lists a folder of the workspace", |c| format!("list {}", shown_folder(&c.path));
+    FsStat => FileStat, "fs.stat", Fs, Read, Outcome, "looks at a path of the workspace", |c| format!("look at {}", shown_folder(&c.path));
+    FsWrite => Written, "fs.write", Fs, Irreversible, Steps, "writes a whole text file, making it where it is not there", |c| format!("write {}", c.path);
+    FsMkdir => Changed, "fs.mkdir", Fs, Irreversible, Steps, "makes a folder", |c| format!("make folder {}", c.path);
+    FsMove => Changed, "fs.move", Fs, Irreversible, Steps, "moves or renames a file or folder", |c| format!("move {} to {}", c.from, c.to);
+    FsDelete => Changed, "fs.delete", Fs, Irreversible, Steps, "deletes a file or an empty folder", |c| format!("delete {}", c.path);
+    FsUndo => Undone, "fs.undo", Fs, Irreversible, Steps, "puts back the files that a run changed", |c| match c.run { Some(run) => format!("undo run {run}"), None => "undo the last run".to_owned() };
+    HumanAsk => String, "human.ask", Human, Internal, Steps, "asks the person and waits for the answer", |c| format!("ask: {}", c.text);
+    HumanTell => (), "human.tell", Human, Internal, Steps, "tells the person something", |c| format!("tell: {}", c.text);
+    HumanApprove => bool, "human.approve", Human, Internal, Steps, "asks the person for a yes to a step described in words", |c| format!("ask for a yes: {}", c.title);
+    ProcessSpawn => Pid, "process.spawn", Process, Internal, Steps, "starts a child with a goal of its own", |c| format!("start {}: {}", c.image, c.goal);
+    ProcessWait => Exit, "process.wait", Process, Internal, Steps, "waits until a child has ended", |c| format!("wait for process {}", c.pid);
+    ProcessExit => (), "process.exit", Process, Internal, Steps, "ends the calling process with its answer", |_c| "answer";
+    ProcessList => Vec<ProcessInfo>, "process.list", Process, Read, Outcome, "lists the processes of this run", |_c| "list processes";
+    ProcessYield => (), "process.yield", Process, Internal, Nothing, "lets others have their turn", |_c| "";
+    ProcessSignal => (), "process.signal", Process, Internal, Steps, "sends a signal to a child", |c| format!("signal process {}", c.pid);
+    ClockNow => u64, "clock.now", Clock, Read, Outcome, "Unix time in milliseconds", |_c| "look at the clock";
+    ClockSleep => (), "clock.sleep", Clock, Internal, Steps, "waits a number of milliseconds", |c| format!("wait {} ms", c.ms);
 }
 
 fn shown_folder(path: &str) -> &str {
@@ -383,6 +401,10 @@ pub struct ProcessExit {
 /// Arguments of `process.list`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessList {}
+
+/// Arguments of `process.yield`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessYield {}
 
 /// Arguments of `process.signal`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -356,11 +356,11 @@ impl House {
     pub(crate) fn new(files: &[(&str, &str)], core: ScriptedCore) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (files, core) = (Arc::new(MemoryFiles::of(files)), Arc::new(core));
-        let providers = Providers {
-            files: Arc::clone(&files) as Arc<dyn Files>,
-            core: Arc::clone(&core) as Arc<dyn LlmCore>,
-            clock: Arc::new(CountingClock(1.into())),
-        };
+        let providers = Providers::new(
+            Arc::clone(&files) as Arc<dyn Files>,
+            Arc::clone(&core) as Arc<dyn LlmCore>,
+            Arc::new(CountingClock(1.into())),
+        );
         let images = Arc::new(Built(IMAGES.clone()));
         let kernel = Kernel::open(&folder.path().join("journal.db"), providers, images).unwrap();
         let (yes, answer) = (true, String::new());

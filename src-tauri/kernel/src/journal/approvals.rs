@@ -1,11 +1,11 @@
 //! Rows about what the person is asked: approvals and questions.
 
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 
 use super::calls::{At, CallId, CallState, place, set_call};
 use super::processes::{issue, set_process};
-use super::{Journal, Row, append, failed, from_json, from_word, to_json};
+use super::{Audit, Journal, Row, Tx, append, failed, from_json, from_word, to_json};
 use crate::capability::{CapabilityId, Grant, Resource, Right, Stance};
 use crate::error::{Code, SysError};
 use crate::human::{self, Approval, Question};
@@ -203,6 +203,7 @@ impl Journal {
                     kind: "decision",
                     name: &name,
                     detail,
+                    audit: Audit::default(),
                 },
             )?;
             Ok(Ok((call, decision)))
@@ -302,6 +303,7 @@ impl Journal {
                     kind: "decision",
                     name: &name,
                     detail,
+                    audit: Audit::default(),
                 },
             )?;
             Ok(Some(call))
@@ -311,7 +313,7 @@ impl Journal {
 }
 
 /// Ends what was asked for a call that has ended: a yes is used up, a question is open no more.
-pub(super) fn close_approvals(tx: &Transaction<'_>, call: CallId) -> Result<(), SysError> {
+pub(super) fn close_approvals(tx: &Tx<'_>, call: CallId) -> Result<(), SysError> {
     for sql in [
         "UPDATE capability SET uses_left = 0, status = 'spent' WHERE status = 'active' AND id IN
          (SELECT capability FROM approval WHERE call = ?1 AND state = 'approved')",
@@ -325,7 +327,7 @@ pub(super) fn close_approvals(tx: &Transaction<'_>, call: CallId) -> Result<(), 
 }
 
 /// Refuses where a process has asked the person as often as it may, restarts included.
-fn count_asked(tx: &Transaction<'_>, pid: Pid) -> Result<(), SysError> {
+fn count_asked(tx: &Tx<'_>, pid: Pid) -> Result<(), SysError> {
     let asked: u32 = tx
         .query_row(
             "SELECT (SELECT COUNT(*) FROM approval WHERE pid = ?1)
@@ -347,7 +349,7 @@ fn count_asked(tx: &Transaction<'_>, pid: Pid) -> Result<(), SysError> {
     .hint("end with what was done, and tell what is left"))
 }
 
-fn wait_for_person(tx: &Transaction<'_>, call: CallId, pid: Pid) -> Result<(), SysError> {
+fn wait_for_person(tx: &Tx<'_>, call: CallId, pid: Pid) -> Result<(), SysError> {
     set_call(tx, call, CallState::Waiting, "waiting for your answer")?;
     set_process(tx, pid, ProcessState::WaitingHuman)
 }

@@ -3,13 +3,13 @@
 //! The steps of one irreversible call, each committed before the next is taken:
 //! intent → approval → decision → executing → outcome.
 
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::approvals::close_approvals;
 use super::processes::held;
-use super::{Journal, Row, append, failed, from_json, from_word, to_json, word};
+use super::{Audit, Journal, Row, Tx, append, failed, from_json, from_word, to_json, word};
 use crate::capability::{self, CapabilityId, Need, Stance};
 use crate::error::{Code, SysError};
 use crate::process::{Pid, RunId};
@@ -53,6 +53,21 @@ pub(crate) struct CallRow {
     pub memo: Option<Value>,
 }
 
+impl CallRow {
+    /// A call that is made for the first time.
+    pub(crate) fn new(id: CallId, seq: u64, name: &str) -> Self {
+        Self {
+            id,
+            seq,
+            name: name.to_owned(),
+            args: String::new(),
+            state: CallState::Intent,
+            result: None,
+            memo: None,
+        }
+    }
+}
+
 /// A call as a step to be shown.
 #[derive(Debug, Clone)]
 pub(crate) struct StepRow {
@@ -85,6 +100,17 @@ pub(crate) struct Ended {
     pub tokens: u64,
 }
 
+/// What is written down of a call when it begins.
+#[derive(Debug, Clone)]
+pub(crate) struct About {
+    /// SHA-256 of its arguments.
+    pub args: String,
+    /// What it does, escaped, one line.
+    pub title: String,
+    /// On what: names and sizes, never contents.
+    pub subject: String,
+}
+
 /// By what a call takes effect.
 #[derive(Debug, Clone)]
 pub(crate) struct Authority {
@@ -114,6 +140,7 @@ impl At {
             kind,
             name: self.name,
             detail,
+            audit: Audit::default(),
         }
     }
 }
@@ -145,32 +172,79 @@ impl Journal {
         .await
     }
 
+    /// Writes down a call that is about to be carried out: on disk before it goes on, or `later`,
+    /// where it only looks.
     pub(crate) async fn intent(
         &self,
+        call: CallId,
         at: At,
-        args: String,
-        title: String,
-        detail: String,
-    ) -> Result<CallRow, SysError> {
-        self.write(move |tx| {
-            tx.execute(
-                "INSERT INTO call (pid, seq, name, args, title, state, created_ms)
-                 VALUES (?,?,?,?,?,'intent',?)",
-                (at.pid.0, at.seq, at.name, &args, &title, at.now_ms),
+        about: About,
+        later: bool,
+    ) -> Result<(), SysError> {
+        let work = move |tx: &Tx<'_>| {
+            tx.prepare_cached(
+                "INSERT INTO call (id, pid, seq, name, args, title, state, created_ms)
+                 VALUES (?,?,?,?,?,?,'intent',?)",
             )
-            .map_err(failed)?;
-            let id = tx.last_insert_rowid().unsigned_abs();
-            append(tx, &at.row("intent", detail))?;
-            let (seq, name, state) = (at.seq, at.name.to_owned(), CallState::Intent);
-            Ok(CallRow {
-                id,
-                seq,
-                name,
-                args,
-                state,
-                result: None,
-                memo: None,
+            .and_then(|mut insert| {
+                insert.execute((
+                    call,
+                    at.pid.0,
+                    at.seq,
+                    at.name,
+                    &about.args,
+                    &about.title,
+                    at.now_ms,
+                ))
             })
+            .map_err(failed)?;
+            append(tx, &at.row("intent", about.subject))
+        };
+        if later {
+            self.write_later(work).await
+        } else {
+            self.write(work).await
+        }
+    }
+
+    /// Writes down a call that only looked, as a whole, a little later.
+    pub(crate) async fn looked(
+        &self,
+        call: CallId,
+        at: At,
+        about: About,
+        began_ms: u64,
+        ended: Ended,
+    ) -> Result<(), SysError> {
+        self.write_later(move |tx| {
+            tx.prepare_cached(
+                "INSERT INTO call (id, pid, seq, name, args, title, state, detail, created_ms, ended_ms)
+                 VALUES (?,?,?,?,?,?,?,?,?,?)",
+            )
+            .and_then(|mut insert| {
+                insert.execute((
+                    call,
+                    at.pid.0,
+                    at.seq,
+                    at.name,
+                    &about.args,
+                    &about.title,
+                    word(&ended.state),
+                    &ended.detail,
+                    began_ms,
+                    at.now_ms,
+                ))
+            })
+            .map_err(failed)?;
+            result(tx, call, &at, &ended)?;
+            let between = if about.subject.is_empty() { "" } else { ": " };
+            let detail = format!(
+                "{}: {}{between}{}",
+                word(&ended.state),
+                about.subject,
+                ended.record
+            );
+            append(tx, &at.row("outcome", detail))
         })
         .await
     }
@@ -185,9 +259,20 @@ impl Journal {
         self.write(move |tx| remember(tx, call, pid, &memo)).await
     }
 
-    /// Ends a call.
-    pub(crate) async fn outcome(&self, call: CallId, at: At, ended: Ended) -> Result<(), SysError> {
-        self.write(move |tx| outcome(tx, call, &at, &ended)).await
+    /// Ends a call: on disk when this returns, or `later`, where it only looked.
+    pub(crate) async fn outcome(
+        &self,
+        call: CallId,
+        at: At,
+        ended: Ended,
+        later: bool,
+    ) -> Result<(), SysError> {
+        let work = move |tx: &Tx<'_>| outcome(tx, call, &at, &ended);
+        if later {
+            self.write_later(work).await
+        } else {
+            self.write(work).await
+        }
     }
 
     /// Takes the step from decided to executing: the rights are checked for the last time, the
@@ -445,7 +530,7 @@ impl Journal {
 }
 
 pub(super) fn set_call(
-    tx: &Transaction<'_>,
+    tx: &Tx<'_>,
     call: CallId,
     state: CallState,
     detail: &str,
@@ -458,7 +543,7 @@ pub(super) fn set_call(
     .map_err(failed)
 }
 
-fn remember(tx: &Transaction<'_>, call: CallId, pid: Pid, memo: &Value) -> Result<(), SysError> {
+fn remember(tx: &Tx<'_>, call: CallId, pid: Pid, memo: &Value) -> Result<(), SysError> {
     tx.execute(
         "INSERT INTO payload (call, pid, memo) VALUES (?,?,?)
          ON CONFLICT (call) DO UPDATE SET memo = excluded.memo",
@@ -469,7 +554,7 @@ fn remember(tx: &Transaction<'_>, call: CallId, pid: Pid, memo: &Value) -> Resul
 }
 
 fn insert_change(
-    tx: &Transaction<'_>,
+    tx: &Tx<'_>,
     call: CallId,
     at: &At,
     workspace: &str,
@@ -483,25 +568,19 @@ fn insert_change(
     .map_err(failed)
 }
 
-fn outcome(tx: &Transaction<'_>, call: CallId, at: &At, ended: &Ended) -> Result<(), SysError> {
+fn outcome(tx: &Tx<'_>, call: CallId, at: &At, ended: &Ended) -> Result<(), SysError> {
     let Ended {
         state,
-        result,
         detail,
         record,
-        tokens,
+        ..
     } = ended;
     tx.execute(
         "UPDATE call SET state = ?2, detail = ?3, ended_ms = ?4 WHERE id = ?1",
         (call, word(state), detail, at.now_ms),
     )
     .map_err(failed)?;
-    tx.execute(
-        "INSERT INTO payload (call, pid, result) VALUES (?,?,?)
-         ON CONFLICT (call) DO UPDATE SET result = excluded.result, memo = NULL",
-        (call, at.pid.0, to_json(result)?),
-    )
-    .map_err(failed)?;
+    result(tx, call, at, ended)?;
     close_approvals(tx, call)?;
     let change = match state {
         CallState::Done => "applied",
@@ -513,14 +592,26 @@ fn outcome(tx: &Transaction<'_>, call: CallId, at: &At, ended: &Ended) -> Result
         (call, change),
     )
     .map_err(failed)?;
-    if *tokens > 0 {
+    append(tx, &at.row("outcome", format!("{}: {record}", word(state))))
+}
+
+/// Keeps the result of a call that ended, and counts what it used.
+fn result(tx: &Tx<'_>, call: CallId, at: &At, ended: &Ended) -> Result<(), SysError> {
+    let kept = to_json(&ended.result)?;
+    tx.prepare_cached(
+        "INSERT INTO payload (call, pid, result) VALUES (?,?,?)
+         ON CONFLICT (call) DO UPDATE SET result = excluded.result, memo = NULL",
+    )
+    .and_then(|mut insert| insert.execute((call, at.pid.0, kept)))
+    .map_err(failed)?;
+    if ended.tokens > 0 {
         tx.execute(
             "UPDATE process SET tokens = tokens + ?2 WHERE pid = ?1",
-            (at.pid.0, tokens),
+            (at.pid.0, ended.tokens),
         )
         .map_err(failed)?;
     }
-    append(tx, &at.row("outcome", format!("{}: {record}", word(state))))
+    Ok(())
 }
 
 type CallColumns = (

@@ -1,43 +1,51 @@
 //! The journal: `journal.db`, the truth of the kernel.
 //!
-//! Every method is one transaction, committed and on disk when it returns. Rows of the `journal`
-//! table hold who, what, on what, by which right or decision and how it ended: digests and sizes,
-//! never contents.
+//! One writer takes every change in order and commits many at a time. A row is on disk before
+//! whatever it is about reaches the world; results of calls that only look are written a little
+//! later, but always before anything that came after them. Rows of the `journal` table hold who,
+//! what, on what, by which right or decision and how it ended: digests and sizes, never contents.
 
 mod approvals;
 mod calls;
 mod processes;
 mod schema;
+mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Code, SysError};
+use crate::executor::{self, Executor};
 use crate::process::{Pid, RunId};
 
 pub(crate) use approvals::Decision;
-pub(crate) use calls::{At, Authority, CallId, CallRow, CallState, ChangeRow, Ended};
+pub(crate) use calls::{About, At, Authority, CallId, CallRow, CallState, ChangeRow, Ended};
 pub(crate) use processes::NewProcess;
 pub use schema::SCHEMA_VERSION;
+pub(crate) use writer::Tx;
 
 /// Called after each commit with the number of commits so far: for tests that end the program
 /// between two of them.
 pub type CommitHook = Arc<dyn Fn(u64) + Send + Sync>;
 
-/// The database and its one connection.
+/// The database: one connection writes, another answers queries.
 #[derive(Clone)]
 pub(crate) struct Journal {
-    db: Arc<Mutex<Database>>,
+    inner: Arc<Inner>,
 }
 
-struct Database {
-    connection: Connection,
-    commits: u64,
-    hook: Option<CommitHook>,
+struct Inner {
+    writer: writer::Writer,
+    executor: Arc<dyn Executor>,
+    path: PathBuf,
+    /// For queries; opened when the first comes.
+    reader: Mutex<Option<Connection>>,
+    next_call: AtomicU64,
 }
 
 /// A row about to be written to the journal table.
@@ -49,6 +57,26 @@ pub(crate) struct Row<'a> {
     pub kind: &'a str,
     pub name: &'a str,
     pub detail: String,
+    pub audit: Audit,
+}
+
+/// What a row of the journal says in columns of its own, beside its words.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Audit {
+    /// On what: a path, a process, an object …
+    pub resource: Option<String>,
+    /// By which capability.
+    pub capability: Option<u64>,
+    /// `allowed`, `denied`, `asked`, `approved`, `refused` or `expired`.
+    pub decision: Option<&'static str>,
+    /// By whom or what it was decided.
+    pub by: Option<String>,
+    /// Milliseconds that the call waited for its turn.
+    pub wait_ms: Option<u64>,
+    /// Milliseconds that it ran.
+    pub run_ms: Option<u64>,
+    /// Figures as a small JSON object; never contents.
+    pub facts: Option<String>,
 }
 
 /// A row of the journal, as told.
@@ -84,7 +112,11 @@ pub struct JournalQuery {
 }
 
 impl Journal {
-    pub(crate) fn open(path: &Path, hook: Option<CommitHook>) -> Result<Self, SysError> {
+    pub(crate) fn open(
+        path: &Path,
+        executor: Arc<dyn Executor>,
+        hook: Option<CommitHook>,
+    ) -> Result<Self, SysError> {
         let connection = Connection::open(path).map_err(|e| {
             SysError::new(
                 Code::Unavailable,
@@ -95,48 +127,81 @@ impl Journal {
             )
             .hint("check that the folder is yours to write and the disk is not full")
         })?;
-        schema::prepare(&connection)?;
-        let db = Database {
-            connection,
-            commits: 0,
-            hook,
+        schema::prepare(&connection, path)?;
+        let last_call: u64 = connection
+            .query_row("SELECT COALESCE(MAX(id), 0) FROM call", (), |r| r.get(0))
+            .map_err(failed)?;
+        let inner = Inner {
+            writer: writer::Writer::new(connection, hook, executor.has_threads())?,
+            executor,
+            path: path.to_owned(),
+            reader: Mutex::default(),
+            next_call: AtomicU64::new(last_call + 1),
         };
         Ok(Self {
-            db: Arc::new(Mutex::new(db)),
+            inner: Arc::new(inner),
         })
     }
 
-    /// Runs one transaction off the async threads.
-    pub(crate) async fn write<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, SysError> + Send + 'static,
-    ) -> Result<T, SysError> {
-        let db = Arc::clone(&self.db);
-        let done = tokio::task::spawn_blocking(move || {
-            let mut db = db.lock().unwrap_or_else(PoisonError::into_inner);
-            db.write(work)
-        });
-        done.await
-            .map_err(|e| SysError::new(Code::Internal, format!("the journal stopped: {e}")))?
+    /// A number for a call about to be made.
+    pub(crate) fn next_call(&self) -> CallId {
+        self.inner.next_call.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Reads off the async threads.
+    /// Runs one change. On disk when this returns, and all queued before it.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, SysError> + Send + 'static,
+    ) -> Result<T, SysError> {
+        self.inner.writer.run(true, work).await
+    }
+
+    /// Queues one change that need not be on disk yet: it is there before any that comes later. As
+    /// [`Journal::write`] where the last such could not be written.
+    pub(crate) async fn write_later(
+        &self,
+        work: impl FnOnce(&Tx<'_>) -> Result<(), SysError> + Send + 'static,
+    ) -> Result<(), SysError> {
+        if self.inner.writer.is_failing() {
+            return self.write(work).await;
+        }
+        self.inner.writer.later(work);
+        Ok(())
+    }
+
+    /// Reads what stands after all that was queued before.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, SysError> + Send + 'static,
     ) -> Result<T, SysError> {
-        let db = Arc::clone(&self.db);
-        let done = tokio::task::spawn_blocking(move || {
-            let db = db.lock().unwrap_or_else(PoisonError::into_inner);
-            work(&db.connection)
-        });
-        done.await
-            .map_err(|e| SysError::new(Code::Internal, format!("the journal stopped: {e}")))?
+        self.inner.writer.run(false, move |tx| work(tx)).await
+    }
+
+    /// Reads what was on disk, beside the writer: for searches that take their time.
+    pub(crate) async fn query<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, SysError> + Send + 'static,
+    ) -> Result<T, SysError> {
+        // All that was queued is to be found.
+        self.write(|_| Ok(())).await?;
+        if !self.inner.executor.has_threads() {
+            return self.read(work).await;
+        }
+        let inner = Arc::clone(&self.inner);
+        executor::blocking(&self.inner.executor, "a query of the journal", move || {
+            let mut reader = inner.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            let connection = match &mut *reader {
+                Some(connection) => connection,
+                none => none.insert(open_reader(&inner.path)?),
+            };
+            work(connection)
+        })
+        .await?
     }
 
     /// Rows of the journal table, newest first.
     pub(crate) async fn rows(&self, query: JournalQuery) -> Result<Vec<JournalRow>, SysError> {
-        self.read(move |db| {
+        self.query(move |db| {
             let sql = "SELECT id, at_ms, pid, run, seq, kind, name, detail FROM journal
                        WHERE (?1 IS NULL OR pid = ?1) AND (?2 IS NULL OR run = ?2)
                        ORDER BY id DESC LIMIT ?3";
@@ -161,32 +226,21 @@ impl Journal {
     }
 }
 
-impl Database {
-    fn write<T>(
-        &mut self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, SysError>,
-    ) -> Result<T, SysError> {
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(failed)?;
-        let value = work(&transaction)?;
-        transaction.commit().map_err(failed)?;
-        self.commits += 1;
-        if let Some(hook) = &self.hook {
-            hook(self.commits);
-        }
-        Ok(value)
-    }
+fn open_reader(path: &Path) -> Result<Connection, SysError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags).map_err(failed)
 }
 
 /// Appends a row to the journal table.
-pub(crate) fn append(tx: &Transaction<'_>, row: &Row<'_>) -> Result<(), SysError> {
+pub(crate) fn append(tx: &Tx<'_>, row: &Row<'_>) -> Result<(), SysError> {
+    let audit = &row.audit;
     tx.prepare_cached(
-        "INSERT INTO journal (at_ms, pid, run, seq, kind, name, detail) VALUES (?,?,?,?,?,?,?)",
+        "INSERT INTO journal (at_ms, pid, run, seq, kind, name, detail,
+           resource, capability, decision, by_, wait_ms, run_ms, facts)
+         VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     )
     .and_then(|mut insert| {
-        insert.execute((
+        insert.execute(rusqlite::params![
             row.at_ms,
             row.pid.0,
             row.run,
@@ -194,7 +248,14 @@ pub(crate) fn append(tx: &Transaction<'_>, row: &Row<'_>) -> Result<(), SysError
             row.kind,
             row.name,
             &row.detail,
-        ))
+            &audit.resource,
+            audit.capability,
+            audit.decision,
+            &audit.by,
+            audit.wait_ms,
+            audit.run_ms,
+            &audit.facts,
+        ])
     })
     .map(drop)
     .map_err(failed)

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use rusqlite::{Connection, OptionalExtension};
 
-use super::{Journal, Row, append, failed, from_json, from_word, to_json, word};
+use super::{Audit, Journal, Row, Tx, append, failed, from_json, from_word, to_json, word};
 use crate::capability::{Capability, CapabilityId, Grant, Status};
 use crate::error::{Code, SysError};
 use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
@@ -148,6 +148,7 @@ impl Journal {
                         kind: "process",
                         name,
                         detail,
+                        audit: Audit::default(),
                     },
                 )?;
             }
@@ -176,7 +177,7 @@ pub(super) fn held(db: &Connection, pid: Pid) -> Result<Vec<Capability>, SysErro
 }
 
 pub(super) fn issue(
-    tx: &Transaction<'_>,
+    tx: &Tx<'_>,
     subject: Pid,
     grant: &Grant,
     parent: Option<CapabilityId>,
@@ -199,11 +200,7 @@ pub(super) fn issue(
     Ok(tx.last_insert_rowid().unsigned_abs())
 }
 
-pub(super) fn set_process(
-    tx: &Transaction<'_>,
-    pid: Pid,
-    state: ProcessState,
-) -> Result<(), SysError> {
+pub(super) fn set_process(tx: &Tx<'_>, pid: Pid, state: ProcessState) -> Result<(), SysError> {
     tx.execute(
         "UPDATE process SET state = ?2 WHERE pid = ?1",
         (pid.0, word(&state)),
@@ -212,7 +209,7 @@ pub(super) fn set_process(
     .map_err(failed)
 }
 
-fn create(tx: &Transaction<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
+fn create(tx: &Tx<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
     if let Some(call) = new.call {
         let found: Option<u64> = tx
             .query_row(
@@ -280,6 +277,7 @@ fn create(tx: &Transaction<'_>, new: &NewProcess) -> Result<ProcessInfo, SysErro
             kind: "process",
             name,
             detail,
+            audit: Audit::default(),
         },
     )?;
     select(tx, "WHERE pid = ?1", Some(pid.0))?
@@ -287,7 +285,7 @@ fn create(tx: &Transaction<'_>, new: &NewProcess) -> Result<ProcessInfo, SysErro
         .ok_or_else(|| SysError::new(Code::Internal, "a process just made is not there"))
 }
 
-fn end(tx: &Transaction<'_>, process: &ProcessInfo, exit: &Exit) -> Result<Vec<u64>, SysError> {
+fn end(tx: &Tx<'_>, process: &ProcessInfo, exit: &Exit) -> Result<Vec<u64>, SysError> {
     let now = process.ended_ms.unwrap_or_default();
     let ended = tx
         .execute(
@@ -341,6 +339,7 @@ fn end(tx: &Transaction<'_>, process: &ProcessInfo, exit: &Exit) -> Result<Vec<u
             kind: "process",
             name: process.state.as_str(),
             detail,
+            audit: Audit::default(),
         },
     )?;
     Ok(lapsed)

@@ -1,30 +1,48 @@
 //! Tables of `journal.db`, and what happens when an older or newer program opens it.
 
+use std::path::Path;
+
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use crate::error::{Code, SysError};
 
 /// Version of the tables that this program reads and writes (`PRAGMA user_version`).
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
-const TABLES: &str = "
+/// Processes and what is theirs.
+const PROCESSES: &str = "
 CREATE TABLE process (
-  pid        INTEGER PRIMARY KEY AUTOINCREMENT,
-  parent     INTEGER REFERENCES process(pid),
-  run        INTEGER NOT NULL,
-  after_run  INTEGER,
-  spawned_by INTEGER UNIQUE REFERENCES call(id),
-  image      TEXT NOT NULL,
-  goal       TEXT NOT NULL,
-  workspace  TEXT NOT NULL,
-  state      TEXT NOT NULL,
-  tokens     INTEGER NOT NULL DEFAULT 0,
-  created_ms INTEGER NOT NULL,
-  ended_ms   INTEGER,
-  exit       TEXT
+  pid         INTEGER PRIMARY KEY AUTOINCREMENT,
+  parent      INTEGER REFERENCES process(pid),
+  run         INTEGER NOT NULL,
+  after_run   INTEGER,
+  spawned_by  INTEGER UNIQUE REFERENCES call(id),
+  image       TEXT NOT NULL,
+  goal        TEXT NOT NULL,
+  workspace   TEXT NOT NULL,
+  cwd         TEXT NOT NULL DEFAULT '',
+  status      TEXT NOT NULL DEFAULT '',
+  state       TEXT NOT NULL,
+  paused      INTEGER NOT NULL DEFAULT 0,
+  -- Calls up to this one belong to an earlier program (exec).
+  base_seq    INTEGER NOT NULL DEFAULT 0,
+  -- copy, restricted, speculative or worker, where it was forked.
+  mode        TEXT,
+  budget      TEXT NOT NULL DEFAULT '{}',
+  -- What it used, children not counted in, as far as no column of its own has it.
+  used        TEXT NOT NULL DEFAULT '{}',
+  priority    INTEGER NOT NULL DEFAULT 0,
+  interactive INTEGER NOT NULL DEFAULT 0,
+  deadline_ms INTEGER,
+  tokens      INTEGER NOT NULL DEFAULT 0,
+  created_ms  INTEGER NOT NULL,
+  ended_ms    INTEGER,
+  exit        TEXT
 ) STRICT;
 CREATE INDEX process_run ON process(run);
+CREATE INDEX process_parent ON process(parent);
+CREATE INDEX process_unfinished ON process(pid) WHERE state NOT IN ('exited','failed','killed');
 
 CREATE TABLE capability (
   id        INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -33,10 +51,13 @@ CREATE TABLE capability (
   parent    INTEGER REFERENCES capability(id),
   issuer    TEXT NOT NULL,
   issued_ms INTEGER NOT NULL,
+  -- Steady milliseconds of the data directory when it ends by itself.
+  expires   INTEGER,
   uses_left INTEGER,
   status    TEXT NOT NULL
 ) STRICT;
 CREATE INDEX capability_subject ON capability(subject);
+CREATE INDEX capability_parent ON capability(parent);
 
 CREATE TABLE call (
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -47,6 +68,8 @@ CREATE TABLE call (
   title      TEXT NOT NULL,
   state      TEXT NOT NULL,
   detail     TEXT NOT NULL DEFAULT '',
+  -- Made by the process that this one was forked or restored from.
+  inherited  INTEGER NOT NULL DEFAULT 0,
   created_ms INTEGER NOT NULL,
   started_ms INTEGER,
   ended_ms   INTEGER,
@@ -63,6 +86,48 @@ CREATE TABLE payload (
 ) STRICT;
 CREATE INDEX payload_pid ON payload(pid);
 
+CREATE TABLE message (
+  id       INTEGER PRIMARY KEY AUTOINCREMENT,
+  run      INTEGER NOT NULL,
+  -- Absent: from the person.
+  from_pid INTEGER,
+  to_pid   INTEGER NOT NULL REFERENCES process(pid),
+  body     TEXT,
+  at_ms    INTEGER NOT NULL,
+  taken_by INTEGER REFERENCES call(id)
+) STRICT;
+CREATE INDEX message_to ON message(to_pid) WHERE taken_by IS NULL;
+
+CREATE TABLE checkpoint (
+  id     INTEGER PRIMARY KEY AUTOINCREMENT,
+  pid    INTEGER NOT NULL REFERENCES process(pid),
+  run    INTEGER NOT NULL,
+  seq    INTEGER NOT NULL,
+  label  TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  info   TEXT NOT NULL,
+  at_ms  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX checkpoint_pid ON checkpoint(pid);
+
+-- The history that a checkpoint stands on, which outlives its process.
+CREATE TABLE checkpoint_call (
+  checkpoint INTEGER NOT NULL REFERENCES checkpoint(id),
+  seq        INTEGER NOT NULL,
+  call       INTEGER NOT NULL,
+  name       TEXT NOT NULL,
+  args       TEXT NOT NULL,
+  title      TEXT NOT NULL,
+  state      TEXT NOT NULL,
+  detail     TEXT NOT NULL,
+  result     TEXT,
+  memo       TEXT,
+  PRIMARY KEY (checkpoint, seq)
+) STRICT, WITHOUT ROWID;
+";
+
+/// What a person is asked, and what they said once for many times.
+const PERSON: &str = "
 CREATE TABLE approval (
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
   call       INTEGER NOT NULL REFERENCES call(id),
@@ -71,11 +136,15 @@ CREATE TABLE approval (
   digest     TEXT NOT NULL,
   view       TEXT,
   capability INTEGER REFERENCES capability(id),
+  expires    INTEGER,
+  scope      TEXT,
   asked_ms   INTEGER NOT NULL,
   decided_ms INTEGER,
   decided_by TEXT
 ) STRICT;
 CREATE INDEX approval_state ON approval(state);
+CREATE INDEX approval_call ON approval(call);
+CREATE INDEX approval_pid ON approval(pid);
 
 CREATE TABLE question (
   id       INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -86,6 +155,23 @@ CREATE TABLE question (
   answer   TEXT,
   asked_ms INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX question_pid ON question(pid);
+
+-- Policies and lasting yeses: an action, where it holds, and what is said to it.
+CREATE TABLE standing (
+  id         INTEGER PRIMARY KEY AUTOINCREMENT,
+  action     TEXT NOT NULL,
+  scope      TEXT NOT NULL,
+  policy     TEXT NOT NULL,
+  words      TEXT NOT NULL,
+  by_        TEXT NOT NULL,
+  issued_ms  INTEGER NOT NULL,
+  uses_left  INTEGER,
+  used       INTEGER NOT NULL DEFAULT 0,
+  revoked_ms INTEGER,
+  revoked_by TEXT
+) STRICT;
+CREATE INDEX standing_action ON standing(action) WHERE revoked_ms IS NULL;
 
 -- What was done to files: the truth from which a run is undone.
 CREATE TABLE change (
@@ -99,28 +185,163 @@ CREATE TABLE change (
   at_ms     INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX change_run ON change(run);
+CREATE INDEX change_call ON change(call);
+CREATE INDEX change_workspace ON change(workspace) WHERE undone_by IS NULL;
+";
 
+/// Object memory, and images.
+const OBJECTS: &str = "
+CREATE TABLE object (
+  id        INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace TEXT NOT NULL,
+  -- Absent: reached by its handle only.
+  name      TEXT,
+  kind      TEXT NOT NULL,
+  pid       INTEGER NOT NULL,
+  run       INTEGER NOT NULL,
+  version   INTEGER NOT NULL,
+  bytes     INTEGER NOT NULL,
+  immutable INTEGER NOT NULL DEFAULT 0,
+  kept      INTEGER NOT NULL DEFAULT 0,
+  at_ms     INTEGER NOT NULL,
+  gone_ms   INTEGER
+) STRICT;
+CREATE UNIQUE INDEX object_name ON object(namespace, name) WHERE gone_ms IS NULL AND name IS NOT NULL;
+CREATE INDEX object_namespace ON object(namespace) WHERE gone_ms IS NULL;
+CREATE INDEX object_pid ON object(pid) WHERE gone_ms IS NULL;
+
+CREATE TABLE object_version (
+  object  INTEGER NOT NULL REFERENCES object(id),
+  version INTEGER NOT NULL,
+  sha256  TEXT NOT NULL,
+  bytes   INTEGER NOT NULL,
+  tokens  INTEGER,
+  pid     INTEGER NOT NULL,
+  call    INTEGER NOT NULL REFERENCES call(id),
+  origin  TEXT NOT NULL,
+  at_ms   INTEGER NOT NULL,
+  PRIMARY KEY (object, version)
+) STRICT, WITHOUT ROWID;
+
+-- Wiped when an object is freed; the rows above stay as provenance.
+CREATE TABLE object_payload (
+  object  INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  body    BLOB NOT NULL,
+  PRIMARY KEY (object, version)
+) STRICT;
+
+CREATE TABLE object_link (
+  from_    INTEGER NOT NULL REFERENCES object(id),
+  to_      INTEGER NOT NULL REFERENCES object(id),
+  relation TEXT NOT NULL,
+  call     INTEGER NOT NULL,
+  at_ms    INTEGER NOT NULL,
+  PRIMARY KEY (from_, to_, relation)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX object_link_to ON object_link(to_);
+
+CREATE TABLE view (
+  id        INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace TEXT NOT NULL,
+  name      TEXT NOT NULL,
+  spec      TEXT NOT NULL,
+  pid       INTEGER NOT NULL,
+  at_ms     INTEGER NOT NULL,
+  gone_ms   INTEGER
+) STRICT;
+CREATE UNIQUE INDEX view_name ON view(namespace, name) WHERE gone_ms IS NULL;
+
+CREATE TABLE image (
+  name    TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  digest  TEXT NOT NULL,
+  yaml    TEXT NOT NULL,
+  at_ms   INTEGER NOT NULL,
+  by_     TEXT NOT NULL,
+  PRIMARY KEY (name, version)
+) STRICT;
+
+CREATE TABLE meta (
+  key   TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
+/// The audit, which can only grow.
+const JOURNAL: &str = "
 CREATE TABLE journal (
-  id     INTEGER PRIMARY KEY AUTOINCREMENT,
-  at_ms  INTEGER NOT NULL,
-  pid    INTEGER NOT NULL,
-  run    INTEGER NOT NULL,
-  seq    INTEGER,
-  kind   TEXT NOT NULL,
-  name   TEXT NOT NULL,
-  detail TEXT NOT NULL
+  id         INTEGER PRIMARY KEY AUTOINCREMENT,
+  at_ms      INTEGER NOT NULL,
+  pid        INTEGER NOT NULL,
+  run        INTEGER NOT NULL,
+  seq        INTEGER,
+  kind       TEXT NOT NULL,
+  name       TEXT NOT NULL,
+  detail     TEXT NOT NULL,
+  resource   TEXT,
+  capability INTEGER,
+  decision   TEXT,
+  by_        TEXT,
+  wait_ms    INTEGER,
+  run_ms     INTEGER,
+  facts      TEXT,
+  hash       BLOB NOT NULL DEFAULT x''
 ) STRICT;
 CREATE INDEX journal_pid ON journal(pid);
 CREATE INDEX journal_run ON journal(run);
+CREATE INDEX journal_name ON journal(name);
+CREATE INDEX journal_at ON journal(at_ms);
+CREATE INDEX journal_capability ON journal(capability) WHERE capability IS NOT NULL;
+CREATE INDEX journal_resource ON journal(resource) WHERE resource IS NOT NULL;
+CREATE INDEX journal_decision ON journal(decision) WHERE decision IS NOT NULL;
 CREATE TRIGGER journal_is_append_only_update BEFORE UPDATE ON journal
   BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
 CREATE TRIGGER journal_is_append_only_delete BEFORE DELETE ON journal
   BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
 ";
 
+/// Indices of version 1, whose names are used again.
+const OLD_INDICES: [&str; 7] = [
+    "process_run",
+    "capability_subject",
+    "payload_pid",
+    "approval_state",
+    "change_run",
+    "journal_pid",
+    "journal_run",
+];
+
+/// What version 1 had: each table with the columns that go over as they are.
+const KEPT_OF_1: [(&str, &str); 8] = [
+    (
+        "process",
+        "pid, parent, run, after_run, spawned_by, image, goal, workspace, state, tokens, created_ms, ended_ms, exit",
+    ),
+    (
+        "capability",
+        "id, subject, grant_, parent, issuer, issued_ms, uses_left, status",
+    ),
+    (
+        "call",
+        "id, pid, seq, name, args, title, state, detail, created_ms, started_ms, ended_ms",
+    ),
+    ("payload", "call, pid, result, memo"),
+    (
+        "approval",
+        "id, call, pid, state, digest, view, capability, asked_ms, decided_ms, decided_by",
+    ),
+    ("question", "id, call, pid, state, view, answer, asked_ms"),
+    (
+        "change",
+        "id, call, run, workspace, plan, state, undone_by, at_ms",
+    ),
+    ("journal", "id, at_ms, pid, run, seq, kind, name, detail"),
+];
+
 /// Makes the tables where there are none, and refuses what is newer or damaged: that is left as it
 /// is, unopened pages of its log included.
-pub(super) fn prepare(db: &Connection) -> Result<(), SysError> {
+pub(super) fn prepare(db: &Connection, path: &Path) -> Result<(), SysError> {
     db.busy_timeout(std::time::Duration::from_secs(5))
         .map_err(super::failed)?;
     let version: i64 = db
@@ -142,7 +363,7 @@ pub(super) fn prepare(db: &Connection) -> Result<(), SysError> {
         .map_err(unreadable)?;
     match version {
         0 if empty => {}
-        SCHEMA_VERSION => check(db)?,
+        1 | SCHEMA_VERSION => check(db, path)?,
         other => return Err(damaged(&format!("its version is `{other}`"))),
     }
     for (pragma, value) in [
@@ -154,13 +375,63 @@ pub(super) fn prepare(db: &Connection) -> Result<(), SysError> {
         db.pragma_update(None, pragma, value)
             .map_err(super::failed)?;
     }
-    if version == SCHEMA_VERSION {
-        return Ok(());
+    match version {
+        SCHEMA_VERSION => Ok(()),
+        1 => migrate(db, path),
+        _ => db
+            .execute_batch(&format!(
+                "BEGIN; {PROCESSES} {PERSON} {OBJECTS} {JOURNAL}
+                 PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+            ))
+            .map_err(super::failed),
     }
-    db.execute_batch(&format!(
-        "BEGIN; {TABLES} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
-    ))
-    .map_err(super::failed)
+}
+
+/// Takes a journal of version 1 over, all or nothing. What it was stays beside it, as
+/// `journal.db.v1`.
+fn migrate(db: &Connection, path: &Path) -> Result<(), SysError> {
+    let kept = path.with_extension("db.v1");
+    if kept.exists() {
+        let shown = crate::escape::shown(&kept.to_string_lossy());
+        let message = format!("a copy of the older journal is there already: `{shown}`");
+        return Err(
+            SysError::new(Code::Exists, message).hint("move that file away and start again")
+        );
+    }
+    db.execute("VACUUM INTO ?1", [kept.to_string_lossy()])
+        .map_err(super::failed)?;
+    db.pragma_update(None, "foreign_keys", "OFF")
+        .map_err(super::failed)?;
+    let mut steps = String::from("BEGIN IMMEDIATE;");
+    for name in ["update", "delete"] {
+        steps += &format!("DROP TRIGGER journal_is_append_only_{name};");
+    }
+    for index in OLD_INDICES {
+        steps += &format!("DROP INDEX {index};");
+    }
+    for (table, _) in KEPT_OF_1 {
+        steps += &format!("ALTER TABLE {table} RENAME TO old_{table};");
+    }
+    steps += &[PROCESSES, PERSON, OBJECTS, JOURNAL].concat();
+    for (table, columns) in KEPT_OF_1 {
+        steps += &format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM old_{table};");
+    }
+    // Numbers are never used twice, those of rows that are gone included.
+    steps += "UPDATE sqlite_sequence SET seq = (SELECT seq FROM sqlite_sequence AS old
+                WHERE old.name = 'old_' || sqlite_sequence.name)
+              WHERE EXISTS (SELECT 1 FROM sqlite_sequence AS old
+                WHERE old.name = 'old_' || sqlite_sequence.name);";
+    for (table, _) in KEPT_OF_1.iter().rev() {
+        steps += &format!("DROP TABLE old_{table};");
+    }
+    steps += &format!("PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;");
+    let done = db.execute_batch(&steps).map_err(super::failed);
+    if done.is_err() {
+        let _nothing_stays_open = db.execute_batch("ROLLBACK");
+    }
+    db.pragma_update(None, "foreign_keys", "ON")
+        .map_err(super::failed)?;
+    done
 }
 
 /// What SQLite says where it cannot make out the file at all.
@@ -173,14 +444,24 @@ fn unreadable(error: rusqlite::Error) -> SysError {
     }
 }
 
-fn check(db: &Connection) -> Result<(), SysError> {
+fn check(db: &Connection, path: &Path) -> Result<(), SysError> {
     let found: String = db
         .pragma_query_value(None, "quick_check", |r| r.get(0))
         .unwrap_or_else(|e| e.to_string());
-    if found == "ok" {
-        return Ok(());
+    if found != "ok" {
+        return Err(damaged(&found));
     }
-    Err(damaged(&found))
+    // SQLite takes what is missing of a last page for zeros. With a log beside the file the page may
+    // be whole there.
+    let page: u64 = db
+        .pragma_query_value(None, "page_size", |r| r.get(0))
+        .map_err(super::failed)?;
+    let bytes = |path: &Path| path.metadata().map_or(0, |file| file.len());
+    let logged = bytes(&path.with_extension("db-wal")) > 0;
+    if !logged && bytes(path) % page.max(1) != 0 {
+        return Err(damaged("it ends within a page"));
+    }
+    Ok(())
 }
 
 fn damaged(how: &str) -> SysError {

@@ -13,6 +13,7 @@ use super::{Ctx, Outcome, Primitive, ended_as, json, short};
 use crate::capability::{CapabilityId, Need, Right, Stance, Verdict};
 use crate::error::{Code, SysError};
 use crate::escape::shown;
+use crate::executor;
 use crate::human::{self, Approval, Preview, Risk};
 use crate::journal::{Authority, CallState, Decision, Ended};
 use crate::provider::{Change, Files, PathState, Plan};
@@ -256,7 +257,7 @@ impl Wanted {
         let (detail, record) = (told(&plan), recorded(&plan, once, verdict));
         let path = plan.path.clone();
         let by = ctx.authority(self.rights, once);
-        let acting = tokio::spawn(async move {
+        let acting = async move {
             let _acting = live.acting.lock().await;
             let _slot = slot;
             let change_row = Some((root.to_string_lossy().into_owned(), plan.clone()));
@@ -271,15 +272,9 @@ impl Wanted {
                 )
                 .hint("ask again"));
             }
-            let files = Arc::clone(&inner.providers.files);
-            let applied =
-                tokio::task::spawn_blocking(move || files.apply(&root, &change, &plan)).await;
-            let applied = applied.unwrap_or_else(|e| {
-                Err(SysError::new(
-                    Code::Internal,
-                    format!("the file provider stopped: {e}"),
-                ))
-            });
+            let applied = inner
+                .on_files(move |files| files.apply(&root, &change, &plan))
+                .await;
             let at = crate::journal::At {
                 now_ms: inner.providers.clock.now_ms(),
                 ..at
@@ -298,7 +293,7 @@ impl Wanted {
                         detail,
                         tokens: 0,
                     };
-                    journal.outcome(call, at, ended).await?;
+                    journal.outcome(call, at, ended, false).await?;
                     Ok(Some(Err(error)))
                 }
                 Ok(()) => {
@@ -310,15 +305,14 @@ impl Wanted {
                         record,
                         tokens: 0,
                     };
-                    let written = journal.outcome(call, at, ended).await;
+                    let written = journal.outcome(call, at, ended, false).await;
                     written.map_err(|error| unrecorded(&path, &error))?;
                     Ok(Some(Ok(detail)))
                 }
             }
-        });
-        let acted = acting.await.map_err(|e| {
-            SysError::new(Code::Internal, format!("the kernel stopped acting: {e}"))
-        })??;
+        };
+        let executor = &ctx.inner.providers.executor;
+        let acted = executor::detached(executor, "an effect", acting).await??;
         match acted {
             None => Ok(Acted::Changed),
             Some(result) => {

@@ -19,14 +19,15 @@ use crate::capability::{self, Need, Resource, Right, Verdict};
 use crate::error::{Code, SysError};
 use crate::escape::shown;
 use crate::event::{KernelEvent, Step, StepState};
-use crate::journal::{At, CallRow, CallState, Ended};
+use crate::executor;
+use crate::journal::{About, At, CallRow, CallState, Ended};
 use crate::kernel::Inner;
 use crate::live::Live;
 use crate::process::{ProcessInfo, ProcessState};
 use crate::provider::Files;
 use crate::scheduler::{Caller, Slot};
 use crate::sys::is_step;
-use crate::syscall::{Module, Syscall};
+use crate::syscall::{Module, Record, Syscall};
 
 /// A system call that the kernel can carry out. It is implemented for every call of the catalogue
 /// and nothing else.
@@ -69,13 +70,17 @@ impl<T> Outcome<T> {
 pub struct Ctx {
     inner: Arc<Inner>,
     live: Arc<Live>,
-    info: ProcessInfo,
+    info: Arc<ProcessInfo>,
     row: CallRow,
+    about: About,
     name: &'static str,
     module: Module,
-    title: String,
+    record: Record,
     step: bool,
+    began_ms: u64,
     since_ms: u64,
+    /// Whether the call stands in the journal.
+    intended: AtomicBool,
     /// Whether the outcome stands in the journal already (irreversible calls write it together
     /// with the effect).
     recorded: AtomicBool,
@@ -85,57 +90,59 @@ impl Ctx {
     pub(crate) async fn enter<S: Primitive>(
         inner: &Arc<Inner>,
         live: &Arc<Live>,
-        seq: u64,
-        before: Option<CallRow>,
+        place: Option<(u64, Option<CallRow>)>,
         args: String,
         call: &S,
     ) -> Result<Self, SysError> {
-        let info = live.info();
         let title = shown(&call.title());
-        let now_ms = inner.providers.clock.now_ms();
-        let at = At {
-            pid: info.pid,
-            run: info.run,
-            seq,
-            name: S::NAME,
-            now_ms,
-        };
+        let (seq, before) = place.unwrap_or_default();
+        let stands = before.is_some();
         let row = match before {
             Some(row) if row.name == S::NAME && row.args == args => row,
-            Some(row) => {
-                return Err(SysError::new(
-                    Code::Internal,
-                    format!(
-                        "call {seq} was `{}` before the restart and is `{}` now",
-                        row.name,
-                        S::NAME
-                    ),
-                )
-                .hint("start the request anew; what was done stands in the journal"));
-            }
-            None => {
-                inner
-                    .journal
-                    .intent(at, args, title.clone(), call.subject())
-                    .await?
-            }
+            Some(row) => return Err(another_call::<S>(seq, &row.name)),
+            None => CallRow::new(inner.journal.next_call(), seq, S::NAME),
         };
-        let step = is_step::<S>(&title);
-        let (inner, live) = (Arc::clone(inner), Arc::clone(live));
-        let recorded = AtomicBool::new(false);
-        let since_ms = inner.providers.clock.monotonic_ms();
-        Ok(Self {
-            inner,
-            live,
-            info,
+        let clock = &inner.providers.clock;
+        let ctx = Self {
+            info: live.info(),
             row,
+            about: About {
+                args,
+                title,
+                subject: call.subject(),
+            },
             name: S::NAME,
             module: S::MODULE,
-            title,
-            step,
-            since_ms,
-            recorded,
-        })
+            record: S::RECORD,
+            step: S::RECORD != Record::Nothing && is_step::<S>(&call.title()),
+            began_ms: clock.now_ms(),
+            since_ms: clock.monotonic_ms(),
+            intended: AtomicBool::new(stands),
+            recorded: AtomicBool::new(false),
+            inner: Arc::clone(inner),
+            live: Arc::clone(live),
+        };
+        if matches!(S::RECORD, Record::Later | Record::Steps) {
+            ctx.intend().await?;
+        }
+        Ok(ctx)
+    }
+
+    /// Writes down that this call was made, where that does not stand yet: before the person is
+    /// asked about it, or anything happens.
+    async fn intend(&self) -> Result<(), SysError> {
+        if self.intended.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let at = At {
+            now_ms: self.began_ms,
+            ..self.at()
+        };
+        let later = self.record == Record::Later;
+        let journal = &self.inner.journal;
+        journal
+            .intent(self.row.id, at, self.about.clone(), later)
+            .await
     }
 
     /// The result this call had before the kernel was started again.
@@ -161,6 +168,9 @@ impl Ctx {
     }
 
     pub(crate) async fn carry_out<S: Primitive>(&self, call: S) -> Result<S::Output, SysError> {
+        if S::RECORD == Record::Nothing {
+            return call.perform(self).await.map(|done| done.output);
+        }
         self.enter_state(ProcessState::WaitingTool);
         self.tell_step(StepState::Running, "");
         let done = call.perform(self).await;
@@ -176,10 +186,11 @@ impl Ctx {
                 shown(&error.message),
             ),
         };
+        let tokens = done.as_ref().map_or(0, |d| d.tokens);
         if !self.recorded.load(Ordering::Acquire) {
-            let (result, tokens) = match &done {
-                Ok(done) => (Ok(json(&done.output)?), done.tokens),
-                Err(error) => (Err(error.clone()), 0),
+            let result = match &done {
+                Ok(done) => Ok(json(&done.output)?),
+                Err(error) => Err(error.clone()),
             };
             let ended = Ended {
                 state,
@@ -188,21 +199,28 @@ impl Ctx {
                 record,
                 tokens,
             };
-            self.inner
-                .journal
-                .outcome(self.row.id, self.at(), ended)
-                .await?;
+            self.write_down(ended).await?;
         }
         self.tell_step(step_state(state), &detail);
-        let tokens = done.as_ref().map_or(0, |d| d.tokens);
         let info = self.live.update(|info| {
             info.tokens += tokens;
             info.steps += 1;
             info.state = ProcessState::Running;
             info.status.clear();
         });
-        self.inner.tell(KernelEvent::Process(info));
+        self.inner.tell_process(&info);
         done.map(|d| d.output)
+    }
+
+    /// Writes down how this call ended.
+    async fn write_down(&self, ended: Ended) -> Result<(), SysError> {
+        let (journal, call, at) = (&self.inner.journal, self.row.id, self.at());
+        if self.intended.load(Ordering::Acquire) {
+            let later = self.record == Record::Later;
+            return journal.outcome(call, at, ended, later).await;
+        }
+        let about = self.about.clone();
+        journal.looked(call, at, about, self.began_ms, ended).await
     }
 
     fn at(&self) -> At {
@@ -217,7 +235,7 @@ impl Ctx {
 
     /// What the caller's capabilities say to a need, now.
     async fn check(&self, resource: Resource, right: Right) -> Result<Verdict, SysError> {
-        let held = self.inner.journal.held(self.info.pid).await?;
+        let held = self.inner.rights_of(&self.live).await?;
         capability::decide(&held, &Need { resource, right })
     }
 
@@ -253,20 +271,17 @@ impl Ctx {
         &self,
         work: impl FnOnce(&dyn Files, PathBuf) -> Result<T, SysError> + Send + 'static,
     ) -> Result<T, SysError> {
-        let files = Arc::clone(&self.inner.providers.files);
         let root = self.info.workspace.clone();
-        tokio::task::spawn_blocking(move || work(files.as_ref(), root))
-            .await
-            .map_err(|e| SysError::new(Code::Internal, format!("the file provider stopped: {e}")))?
+        self.inner.on_files(move |files| work(files, root)).await
     }
 
     fn enter_state(&self, state: ProcessState) {
-        let info = self.live.set(state, &self.title);
-        self.inner.tell(KernelEvent::Process(info));
+        let info = self.live.set(state, &self.about.title);
+        self.inner.tell_process(&info);
     }
 
     fn tell_step(&self, state: StepState, detail: &str) {
-        if !self.step {
+        if !self.step || !self.inner.is_watched() {
             return;
         }
         let ended = !matches!(state, StepState::Running | StepState::Waiting);
@@ -277,13 +292,44 @@ impl Ctx {
             step: Step {
                 seq: self.row.seq,
                 name: self.name.to_owned(),
-                title: self.title.clone(),
+                title: self.about.title.clone(),
                 detail: detail.to_owned(),
                 state,
                 elapsed_ms: ended.then(|| now.saturating_sub(self.since_ms)),
             },
         });
     }
+}
+
+impl Inner {
+    /// Runs work on files off the kernel's threads.
+    pub(crate) async fn on_files<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Files) -> Result<T, SysError> + Send + 'static,
+    ) -> Result<T, SysError> {
+        let files = Arc::clone(&self.providers.files);
+        let work = move || work(files.as_ref());
+        executor::blocking(&self.providers.executor, "the file provider", work).await?
+    }
+
+    /// Tells that a process changed, if anyone listens.
+    pub(crate) fn tell_process(&self, info: &Arc<ProcessInfo>) {
+        if self.is_watched() {
+            self.tell(KernelEvent::Process(ProcessInfo::clone(info)));
+        }
+    }
+}
+
+/// A replay that strays from what was written down.
+fn another_call<S: Syscall>(seq: u64, before: &str) -> SysError {
+    SysError::new(
+        Code::Internal,
+        format!(
+            "call {seq} was `{before}` before the restart and is `{}` now",
+            S::NAME
+        ),
+    )
+    .hint("start the request anew; what was done stands in the journal")
 }
 
 /// How a call ends by an error.

@@ -102,6 +102,7 @@ impl Ctx {
         asked: Approval,
         ask: CapabilityId,
     ) -> Result<Decision, SysError> {
+        self.intend().await?;
         let journal = &self.inner.journal;
         let waiter = self.inner.waiter(self.row.id);
         let stands = journal.approval_of(self.row.id).await?;
@@ -145,6 +146,7 @@ impl Ctx {
     }
 
     async fn ask(&self, asked: &HumanAsk) -> Result<String, SysError> {
+        self.intend().await?;
         let journal = &self.inner.journal;
         let waiter = self.inner.waiter(self.row.id);
         if let Some(answer) = journal.answer(self.row.id).await? {

@@ -9,7 +9,9 @@ use crate::escape::shown;
 use crate::journal::NewProcess;
 use crate::live::Stop;
 use crate::process::{Pid, ProcessInfo, ProcessState, Signal};
-use crate::syscall::{Exit, ProcessExit, ProcessList, ProcessSignal, ProcessSpawn, ProcessWait};
+use crate::syscall::{
+    Exit, ProcessExit, ProcessList, ProcessSignal, ProcessSpawn, ProcessWait, ProcessYield,
+};
 
 /// Processes of one run at most.
 const RUN_MOST: usize = 256;
@@ -57,7 +59,7 @@ impl Primitive for ProcessSpawn {
         let held = ctx.inner.journal.held(ctx.info.pid).await?;
         let grants = narrow(&held, &self.wanted(ctx))?;
         let child = NewProcess {
-            parent: Some(ctx.info.clone()),
+            parent: Some(ProcessInfo::clone(&ctx.info)),
             after: None,
             call: Some(ctx.row.id),
             image: self.image,
@@ -155,6 +157,18 @@ impl Primitive for ProcessList {
         let list = ctx.inner.journal.processes_of_run(ctx.info.run).await?;
         let detail = format!("{} processes", list.len());
         Ok(Outcome::new(list, detail))
+    }
+}
+
+impl Primitive for ProcessYield {
+    fn subject(&self) -> String {
+        String::new()
+    }
+
+    async fn perform(self, ctx: &Ctx) -> Result<Outcome<()>, SysError> {
+        ctx.check(Resource::Processes, Right::Use).await?;
+        let _slot = ctx.turn().await?;
+        Ok(Outcome::new((), ""))
     }
 }
 

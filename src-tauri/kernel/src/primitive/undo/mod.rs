@@ -15,6 +15,7 @@ use super::{Ctx, Outcome, Primitive, json};
 use crate::capability::{CapabilityId, Right, Stance, Verdict};
 use crate::error::{Code, SysError};
 use crate::escape::shown;
+use crate::executor;
 use crate::human::{self, Approval, EffectKind, Preview, Risk};
 use crate::journal::{At, CallId, CallState, Decision, Ended};
 use crate::kernel::Inner;
@@ -172,7 +173,7 @@ impl Ctx {
             None => format!("by capability {}", verdict.by),
         };
         let authority = self.authority(RIGHTS, once);
-        let acting = tokio::spawn(async move {
+        let acting = async move {
             let _acting = live.acting.lock().await;
             let _slot = slot;
             let detail = format!("undo of run {run}, {} steps, {by}", steps.len());
@@ -203,12 +204,11 @@ impl Ctx {
                 record: described(&undone),
                 tokens: 0,
             };
-            inner.journal.outcome(call, at, ended).await?;
+            inner.journal.outcome(call, at, ended, false).await?;
             Ok(undone)
-        });
-        let undone = acting.await.map_err(|e| {
-            SysError::new(Code::Internal, format!("the kernel stopped acting: {e}"))
-        })??;
+        };
+        let executor = &self.inner.providers.executor;
+        let undone = executor::detached(executor, "an undo", acting).await??;
         self.recorded.store(true, Ordering::Release);
         Ok(Some(undone))
     }
@@ -231,14 +231,10 @@ async fn take(
         }
         None => {}
     }
-    let (files, place, change) = (
-        Arc::clone(&inner.providers.files),
-        root.to_owned(),
-        step.back.change(),
-    );
-    let planned = tokio::task::spawn_blocking(move || files.plan(&place, &change))
-        .await
-        .map_err(stopped)?;
+    let (place, change) = (root.to_owned(), step.back.change());
+    let planned = inner
+        .on_files(move |files| files.plan(&place, &change))
+        .await;
     let plan = match planned {
         Ok(plan) => plan,
         // A folder that is not empty holds something else by now.
@@ -265,14 +261,10 @@ async fn take(
         .journal
         .change(call, at, workspace, plan.clone(), step.back.words())
         .await?;
-    let (files, place, change) = (
-        Arc::clone(&inner.providers.files),
-        root.to_owned(),
-        step.back.change(),
-    );
-    let applied = tokio::task::spawn_blocking(move || files.apply(&place, &change, &plan))
-        .await
-        .map_err(stopped)?;
+    let (place, change) = (root.to_owned(), step.back.change());
+    let applied = inner
+        .on_files(move |files| files.apply(&place, &change, &plan))
+        .await;
     match applied {
         Ok(()) => {
             undone.restored.push(path.to_owned());
@@ -285,13 +277,6 @@ async fn take(
             inner.journal.change_failed(call).await
         }
     }
-}
-
-fn stopped(error: tokio::task::JoinError) -> SysError {
-    SysError::new(
-        Code::Internal,
-        format!("the file provider stopped: {error}"),
-    )
 }
 
 fn described(undone: &Undone) -> String {
