@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use steward_kernel::image::Image;
 use steward_kernel::provider::Files;
 use steward_kernel::{
     Images, Kernel, KernelEvent, Pid, Program, Providers, Submission, SysError, Taken, capability,
@@ -448,6 +449,18 @@ impl Images for AllImages {
             return Some(Arc::new(undo::Undo));
         }
         self.0.program(image)
+    }
+
+    fn built_in(&self) -> Vec<&'static str> {
+        self.0.built_in()
+    }
+
+    fn tools(&self) -> Vec<String> {
+        self.0.tools()
+    }
+
+    fn make(&self, image: &Image) -> Result<Arc<dyn Program>, SysError> {
+        self.0.make(image)
     }
 }
 

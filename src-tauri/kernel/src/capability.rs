@@ -53,7 +53,7 @@ pub enum Right {
 }
 
 /// What a capability says to a call it covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stance {
     /// It may.

@@ -12,6 +12,7 @@ use crate::error::{Code, SysError};
 use crate::event::{KernelEvent, Step};
 use crate::executor::{self, Executor, TokioExecutor};
 use crate::human::{Approval, Question};
+use crate::image::Image;
 use crate::journal::{CallId, CommitHook, Decision, Journal, JournalQuery, JournalRow, NewProcess};
 use crate::live::Live;
 use crate::primitive::step_state;
@@ -51,8 +52,27 @@ impl Providers {
 
 /// Programs by the name of their image.
 pub trait Images: Send + Sync {
-    /// The program of an image, where there is one.
+    /// The program of an image that is built in, where there is one.
     fn program(&self, image: &str) -> Option<Arc<dyn Program>>;
+
+    /// The images that are built in, in YAML.
+    fn built_in(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// Names of the tools that an image may have.
+    fn tools(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The program of an image that was registered.
+    ///
+    /// # Errors
+    /// The image asks for what is not there.
+    fn make(&self, image: &Image) -> Result<Arc<dyn Program>, SysError> {
+        let message = format!("no program can be made of image `{}`", image.name);
+        Err(SysError::new(Code::Invalid, message).hint("use an image that is built in"))
+    }
 }
 
 /// A request for a new run.
