@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, broadcast};
 
 use crate::capability::{Capability, CapabilityId, Grant, Resource};
+use crate::context::{ContextLoad, Contexts, MemorySnapshots};
 use crate::error::{Code, SysError};
 use crate::event::{KernelEvent, Step};
 use crate::executor::{self, Executor, TokioExecutor};
@@ -18,7 +19,7 @@ use crate::live::Live;
 use crate::primitive::step_state;
 use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
 use crate::program::Program;
-use crate::provider::{Clock, Files, LlmCore};
+use crate::provider::{Clock, Files, LlmCore, Snapshots};
 use crate::scheduler::{ModuleLoad, PolicyChoice, Scheduler};
 use crate::syscall::{Exit, Module};
 
@@ -36,16 +37,19 @@ pub struct Providers {
     pub clock: Arc<dyn Clock>,
     /// Where tasks run.
     pub executor: Arc<dyn Executor>,
+    /// Where generations go that wait while memory is short.
+    pub snapshots: Arc<dyn Snapshots>,
 }
 
 impl Providers {
-    /// These, and what a program has by itself: tasks on tokio.
+    /// These, and what a program has by itself: tasks on tokio, snapshots in memory.
     pub fn new(files: Arc<dyn Files>, core: Arc<dyn LlmCore>, clock: Arc<dyn Clock>) -> Self {
         Self {
             files,
             core,
             clock,
             executor: Arc::new(TokioExecutor),
+            snapshots: Arc::new(MemorySnapshots::default()),
         }
     }
 }
@@ -110,6 +114,7 @@ pub(crate) struct Inner {
     pub(crate) providers: Providers,
     pub(crate) images: Arc<dyn Images>,
     pub(crate) scheduler: Arc<Scheduler>,
+    pub(crate) contexts: Arc<Contexts>,
     events: broadcast::Sender<KernelEvent>,
     live: Mutex<HashMap<Pid, Arc<Live>>>,
     waiters: Mutex<HashMap<CallId, Arc<Notify>>>,
@@ -143,11 +148,16 @@ impl Kernel {
         hook: Option<CommitHook>,
     ) -> Result<Self, SysError> {
         let scheduler = Scheduler::new(&PolicyChoice::default(), Arc::clone(&providers.clock))?;
+        let contexts = Contexts::new(
+            Arc::clone(&providers.snapshots),
+            Arc::clone(&providers.executor),
+        );
         let inner = Inner {
             journal: Journal::open(journal, Arc::clone(&providers.executor), hook)?,
             providers,
             images,
             scheduler,
+            contexts,
             events: broadcast::channel(4096).0,
             live: Mutex::default(),
             waiters: Mutex::default(),
@@ -432,6 +442,17 @@ impl Kernel {
     /// [`Code::Invalid`] for a number that cannot be.
     pub fn set_limit(&self, module: Module, limit: usize) -> Result<(), SysError> {
         self.inner.scheduler.set_limit(module, limit)
+    }
+
+    /// How the generations that wait for a slice stand.
+    pub fn contexts(&self) -> ContextLoad {
+        self.inner.contexts.load()
+    }
+
+    /// Sets how much memory generations may hold that wait; above it, those that have waited
+    /// longest go to the snapshots until their turn.
+    pub fn set_context_limit(&self, bytes: u64) {
+        self.inner.contexts.set_limit(bytes);
     }
 
     /// Active capabilities of a process.

@@ -27,6 +27,7 @@ pub mod scheduler;
 mod sys;
 pub mod syscall;
 
+pub use context::{ContextLoad, MemorySnapshots};
 pub use error::{Code, SysError};
 pub use event::{KernelEvent, Step, StepState};
 pub use executor::{Executor, Task, TokioExecutor};
