@@ -56,12 +56,7 @@ async fn without_its_capability_every_call_is_denied_and_journaled() {
     let elsewhere = Resource::Workspace {
         root: bed.outside.clone(),
     };
-    let grant = |resource, rights: &[Right], stance| Grant {
-        resource,
-        rights: rights.to_vec(),
-        stance,
-        uses: None,
-    };
+    let grant = |resource, rights: &[Right], stance| Grant::new(resource, rights, stance);
     let all = [Right::Read, Right::Write, Right::Delete, Right::Use];
     let denies: Vec<Grant> = bed
         .defaults()

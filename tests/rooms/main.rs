@@ -14,7 +14,6 @@ mod capabilities;
 mod crash;
 mod durable;
 mod files;
-mod generations;
 mod journal;
 mod processes;
 mod stand_ins;

@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use steward_host::surface::{
-    Answer, ApprovalView, Decide, QuestionView, SignalView, StateView, Submit,
-};
+use steward_host::surface::{ApprovalView, Decide, QuestionView, StateView, Submit};
 use steward_host::{Command, Event, Problem, Reply, Resume};
 
 use crate::args::Approve;
@@ -143,8 +141,7 @@ impl<'a> Follow<'a> {
                     None
                 }
                 () = self.keyboard.interrupted() => {
-                    let (pid, signal) = (self.pid, SignalView::Kill);
-                    self.link.request(Command::Signal { pid, signal }).await?;
+                    self.link.request(Command::Kill { pid: self.pid }).await?;
                     None
                 }
             };
@@ -334,7 +331,7 @@ impl<'a> Follow<'a> {
     async fn decide(&mut self, asked: &ApprovalView, approve: bool) -> Result<(), Problem> {
         let decide = Decide {
             id: asked.id,
-            answer: if approve { Answer::Yes } else { Answer::No },
+            approve,
             digest: asked.digest.clone(),
         };
         if let Reply::Decided {

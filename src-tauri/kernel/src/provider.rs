@@ -465,18 +465,6 @@ pub trait LlmCore: Send + Sync + 'static {
     async fn count_tokens(&self, text: String) -> Result<u32, SysError>;
 }
 
-/// Keeps the state of generations that wait, outside memory. Calls block, except
-/// [`remove`](Self::remove), which is quick. Nothing of it is of use to a later run of the program:
-/// it begins empty each time.
-pub trait Snapshots: Send + Sync {
-    /// Keeps a snapshot under a number that is new.
-    fn put(&self, number: u64, snapshot: Vec<u8>) -> Result<(), SysError>;
-    /// Gives a snapshot back, exactly, and forgets it.
-    fn take(&self, number: u64) -> Result<Vec<u8>, SysError>;
-    /// Forgets a snapshot, where it is there.
-    fn remove(&self, number: u64);
-}
-
 /// Time, so that tests can set it.
 #[async_trait]
 pub trait Clock: Send + Sync {
@@ -486,6 +474,16 @@ pub trait Clock: Send + Sync {
     fn monotonic_ms(&self) -> u64;
     /// Waits that long.
     async fn sleep_ms(&self, ms: u64);
+    /// Milliseconds since the machine was started, its sleep counted in: what leases are measured
+    /// by. Without [`Clock::boot`], since an arbitrary start of this clock.
+    fn steady_ms(&self) -> u64 {
+        self.monotonic_ms()
+    }
+    /// Which start of the machine it counts from. Where that is not known, leases end with the
+    /// program.
+    fn boot(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Vouches for where the journal ends, with a key and a memory outside the database. Calls block.

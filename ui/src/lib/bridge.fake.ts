@@ -39,10 +39,10 @@ export class FakeBridge implements Bridge {
     this.calls.push(["decide", decision]);
     const instead = this.replies.get("decide");
     if (instead) return instead;
-    const { id, answer } = decision;
+    const { id, approve } = decision;
     const counted = this.house.approvals.some((approval) => approval.id === id);
     this.house.approvals = this.house.approvals.filter((approval) => approval.id !== id);
-    if (counted) this.tell({ type: "decided", id, approved: answer !== "no", by: "window" });
+    if (counted) this.tell({ type: "decided", id, approved: approve, by: "window" });
     return { reply: "decided", counted, note: counted ? null : "it was answered in the terminal" };
   }
 
@@ -107,8 +107,8 @@ export class FakeBridge implements Bridge {
       case "answer_question":
         house.questions = house.questions.filter(({ id }) => id !== request.id);
         return { reply: "decided", counted: true, note: null };
-      case "signal":
-        if (request.signal === "kill") this.end(request.pid, "killed");
+      case "kill":
+        this.end(request.pid, "killed");
         return { reply: "done" };
       case "undo":
         return { reply: "started", ...this.begin(`undo run ${request.run}`) };
@@ -130,8 +130,6 @@ export class FakeBridge implements Bridge {
       case "toggle":
       case "watch":
         return { reply: "done" };
-      default:
-        return { reply: "error", code: "unavailable", message: `\`${request.command}\` is not there yet`, hint: null };
     }
   }
 
@@ -169,7 +167,7 @@ class ActingBridge extends FakeBridge {
 
   override async decide(decision: Decide): Promise<Reply> {
     const reply = await super.decide(decision);
-    this.#asked.get(decision.id)?.(decision.answer !== "no");
+    this.#asked.get(decision.id)?.(decision.approve);
     return reply;
   }
 

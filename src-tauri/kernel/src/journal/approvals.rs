@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::calls::{At, CallId, CallState, place, set_call};
 use super::processes::{issue, set_process};
 use super::{Audit, Journal, Row, Tx, append, failed, from_json, from_word, to_json};
-use crate::capability::{CapabilityId, Grant, Resource, Right, Stance};
+use crate::capability::{CapabilityId, Grant, Resource, Right};
 use crate::error::{Code, SysError};
 use crate::human::{self, Approval, Question};
 use crate::process::{Pid, ProcessState};
@@ -167,14 +167,10 @@ impl Journal {
                 .map_err(failed)?;
             let (pid, run, seq, name) = place(tx, call)?;
             let decision = if approve {
-                let grant = Grant {
-                    resource: Resource::Exactly {
-                        digest: Digest(digest),
-                    },
-                    rights: vec![Right::Write, Right::Delete],
-                    stance: Stance::Allow,
-                    uses: Some(1),
+                let exactly = Resource::Exactly {
+                    digest: Digest(digest),
                 };
+                let grant = Grant::allow(exactly, [Right::Write, Right::Delete]).times(1);
                 Decision::Approved(issue(tx, pid, &grant, ask, "person", now_ms)?)
             } else {
                 Decision::Denied

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::approvals::close_approvals;
 use super::processes::held;
 use super::{Audit, Journal, Row, Tx, append, failed, from_json, from_word, to_json, word};
-use crate::capability::{self, CapabilityId, Need, Stance};
+use crate::capability::{self, CapabilityId, Need, Now, Stance};
 use crate::error::{Code, SysError};
 use crate::process::{Pid, RunId};
 use crate::provider::Plan;
@@ -118,6 +118,8 @@ pub(crate) struct Authority {
     pub needs: Vec<Need>,
     /// The one-shot capability of a yes, where the person was asked.
     pub once: Option<CapabilityId>,
+    /// When they are checked.
+    pub now: Now,
 }
 
 /// Which process and call a row is about.
@@ -291,7 +293,7 @@ impl Journal {
             let held = held(tx, at.pid)?;
             let mut asks = false;
             for need in &by.needs {
-                asks |= capability::decide(&held, need)?.stance == Stance::Ask;
+                asks |= capability::decide(&held, need, &by.now)?.stance == Stance::Ask;
             }
             let stands = |once| held.iter().any(|capability| capability.id == once);
             if by.once.map_or(asks, |once| !stands(once)) {

@@ -46,6 +46,7 @@ struct Inner {
     /// For queries; opened when the first comes.
     reader: Mutex<Option<Connection>>,
     next_call: AtomicU64,
+    opening: u64,
 }
 
 /// A row about to be written to the journal table.
@@ -131,16 +132,23 @@ impl Journal {
         let last_call: u64 = connection
             .query_row("SELECT COALESCE(MAX(id), 0) FROM call", (), |r| r.get(0))
             .map_err(failed)?;
+        let opening = count_opening(&connection)?;
         let inner = Inner {
             writer: writer::Writer::new(connection, hook, executor.has_threads())?,
             executor,
             path: path.to_owned(),
             reader: Mutex::default(),
             next_call: AtomicU64::new(last_call + 1),
+            opening,
         };
         Ok(Self {
             inner: Arc::new(inner),
         })
+    }
+
+    /// How often this journal has been opened.
+    pub(crate) fn opening(&self) -> u64 {
+        self.inner.opening
     }
 
     /// A number for a call about to be made.
@@ -224,6 +232,16 @@ impl Journal {
         })
         .await
     }
+}
+
+fn count_opening(db: &Connection) -> Result<u64, SysError> {
+    db.query_row(
+        "INSERT INTO meta (key, value) VALUES ('openings', '1')
+         ON CONFLICT (key) DO UPDATE SET value = value + 1 RETURNING CAST(value AS INTEGER)",
+        (),
+        |r| r.get(0),
+    )
+    .map_err(failed)
 }
 
 fn open_reader(path: &Path) -> Result<Connection, SysError> {

@@ -434,6 +434,7 @@ fn capability(row: CapabilityColumns) -> Result<Capability, SysError> {
         parent,
         issuer,
         issued_ms,
+        lease: None,
         status,
     })
 }

@@ -338,13 +338,11 @@ impl Ctx {
 
     /// By what a change takes effect.
     pub(super) fn authority(&self, rights: &[Right], once: Option<CapabilityId>) -> Authority {
-        let need = |right: &Right| Need {
-            resource: self.workspace(),
-            right: *right,
-        };
+        let need = |right: &Right| Need::new(self.workspace(), *right);
         Authority {
             needs: rights.iter().map(need).collect(),
             once,
+            now: self.inner.now(),
         }
     }
 

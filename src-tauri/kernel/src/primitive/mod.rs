@@ -11,7 +11,7 @@ mod undo;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
@@ -79,8 +79,6 @@ pub struct Ctx {
     step: bool,
     began_ms: u64,
     since_ms: u64,
-    /// Milliseconds that it waited for turns of its module.
-    waited_ms: AtomicU64,
     /// Whether the call stands in the journal.
     intended: AtomicBool,
     /// Whether the outcome stands in the journal already (irreversible calls write it together
@@ -119,7 +117,6 @@ impl Ctx {
             step: S::RECORD != Record::Nothing && is_step::<S>(&call.title()),
             began_ms: clock.now_ms(),
             since_ms: clock.monotonic_ms(),
-            waited_ms: AtomicU64::new(0),
             intended: AtomicBool::new(stands),
             recorded: AtomicBool::new(false),
             inner: Arc::clone(inner),
@@ -239,7 +236,7 @@ impl Ctx {
     /// What the caller's capabilities say to a need, now.
     async fn check(&self, resource: Resource, right: Right) -> Result<Verdict, SysError> {
         let held = self.inner.rights_of(&self.live).await?;
-        capability::decide(&held, &Need { resource, right })
+        capability::decide(&held, &Need::new(resource, right), &self.inner.now())
     }
 
     /// What this call was told to remember under a name before the kernel was started again.
@@ -265,20 +262,8 @@ impl Ctx {
 
     /// Waits for this module's turn.
     async fn turn(&self) -> Result<Slot, SysError> {
-        let scheduler = &self.inner.scheduler;
-        let slot = scheduler.enter(self.module, self.caller()).await?;
-        Ok(self.waited(slot))
-    }
-
-    /// Counts the time that a turn was waited for.
-    fn waited(&self, slot: Slot) -> Slot {
-        self.waited_ms.fetch_add(slot.wait_ms(), Ordering::Relaxed);
-        slot
-    }
-
-    /// What the scheduler knows of the caller.
-    fn caller(&self) -> Caller {
-        Caller::new(self.info.pid, self.info.run)
+        let caller = Caller::new(self.info.pid, self.info.run);
+        self.inner.scheduler.enter(self.module, caller).await
     }
 
     /// Runs work on files off the kernel's threads.

@@ -57,7 +57,7 @@ impl Primitive for ProcessSpawn {
             .hint("wait for children to end, or do it without another"));
         }
         let held = ctx.inner.journal.held(ctx.info.pid).await?;
-        let grants = narrow(&held, &self.wanted(ctx))?;
+        let grants = narrow(&held, &self.wanted(ctx), &ctx.inner.now())?;
         let child = NewProcess {
             parent: Some(ProcessInfo::clone(&ctx.info)),
             after: None,
@@ -83,12 +83,7 @@ impl ProcessSpawn {
     /// A child starts from its goal alone: it may look, think and ask; it may change files only if
     /// its parent may and says so.
     fn wanted(&self, ctx: &Ctx) -> Vec<Grant> {
-        let grant = |resource, rights: &[Right], stance| Grant {
-            resource,
-            rights: rights.to_vec(),
-            stance,
-            uses: None,
-        };
+        let grant = |resource, rights: &[Right], stance| Grant::new(resource, rights, stance);
         let mut wanted = vec![
             grant(ctx.workspace(), &[Right::Read], Stance::Allow),
             grant(Resource::Cores, &[Right::Use], Stance::Allow),

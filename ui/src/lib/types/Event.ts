@@ -46,7 +46,7 @@ id: number,
  */
 approved: boolean, 
 /**
- * Who decided: `window`, `terminal`, `process ended`, `expired`.
+ * Who decided: `window`, `terminal`, `process ended`.
  */
 by: string, } | { "type": "question" } & QuestionView | { "type": "message", 
 /**
