@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use steward_kernel::capability::{Grant, workspace_defaults};
 use steward_kernel::human::Approval;
-use steward_kernel::provider::Files;
+use steward_kernel::provider::{Files, LlmCore};
 use steward_kernel::{
     Code, CommitHook, JournalQuery, JournalRow, Kernel, KernelEvent, Pid, ProcessInfo,
     ProcessState, Providers, Submission, Taken,
@@ -210,7 +210,7 @@ impl Opening {
         self
     }
 
-    pub(crate) fn core(mut self, core: Arc<StandInCore>) -> Self {
+    pub(crate) fn core(mut self, core: Arc<impl LlmCore>) -> Self {
         self.providers.core = core;
         self
     }

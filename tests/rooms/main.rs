@@ -14,6 +14,7 @@ mod capabilities;
 mod crash;
 mod durable;
 mod files;
+mod generations;
 mod journal;
 mod processes;
 mod stand_ins;

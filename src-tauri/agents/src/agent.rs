@@ -1,12 +1,13 @@
 //! The loop of an agent: observe, think, act, evaluate.
 
 use async_trait::async_trait;
+use steward_kernel::image::Image;
 use steward_kernel::syscall::{Effect, Exit};
 use steward_kernel::{Code, Program, Sys, SysError};
 
 use crate::call::Call;
 use crate::choose::{Choice, choose};
-use crate::image::{Image, ImageError};
+use crate::image::ImageError;
 use crate::request::{Part, Reader, Reading};
 use crate::survey::Survey;
 use crate::tools::{self, Desk, Tool};
@@ -27,31 +28,9 @@ impl Agent {
     /// # Errors
     /// The image names a tool that is not there.
     pub fn new(image: Image) -> Result<Self, ImageError> {
-        let all = tools::all();
-        let known = || {
-            all.iter()
-                .map(|t| t.card().name)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        if let Some(tool) = image
-            .tools
-            .iter()
-            .find(|n| all.iter().all(|t| t.card().name != **n))
-        {
-            let (image, tool) = (image.name, tool.clone());
-            return Err(ImageError::NoTool {
-                image,
-                tool,
-                known: known(),
-            });
-        }
-        let named = |tool: &&'static dyn Tool| image.tools.iter().any(|n| n == tool.card().name);
-        let reader = Reader::new(all.iter().copied().filter(named).collect()).map_err(|e| {
-            ImageError::Wording {
-                image: image.name.clone(),
-                why: e.to_string(),
-            }
+        let reader = Reader::new(tools_of(&image)?).map_err(|e| ImageError::Wording {
+            image: image.name.clone(),
+            why: e.to_string(),
         })?;
         Ok(Self { image, reader })
     }
@@ -92,6 +71,23 @@ impl Agent {
     }
 }
 
+/// The tools that an image names, in the order in which requests are read for them.
+pub(crate) fn tools_of(image: &Image) -> Result<Vec<&'static dyn Tool>, ImageError> {
+    let all = tools::all();
+    let is = |tool: &&'static dyn Tool, name: &String| tool.card().name == name;
+    let missing = |name: &&String| !all.iter().any(|tool| is(tool, name));
+    if let Some(tool) = image.tools.iter().find(missing) {
+        let known: Vec<&str> = all.iter().map(|tool| tool.card().name).collect();
+        return Err(ImageError::NoTool {
+            image: image.name.clone(),
+            tool: tool.clone(),
+            known: known.join(", "),
+        });
+    }
+    let named = |tool: &&'static dyn Tool| image.tools.iter().any(|name| is(tool, name));
+    Ok(all.iter().copied().filter(named).collect())
+}
+
 #[async_trait]
 impl Program for Agent {
     async fn run(&self, sys: Sys) -> Result<Exit, SysError> {
@@ -115,7 +111,7 @@ impl Program for Agent {
             sys: &sys,
             survey: &survey,
             language,
-            budget: &self.image.budget,
+            bounds: &self.image.bounds,
             system_prompt: &self.image.system_prompt,
         };
         let mut work = Work {
@@ -179,7 +175,7 @@ impl Work<'_> {
                 self.told.push(self.repeated(&tool.title(&call.arguments)));
                 return Ok(Ok(()));
             }
-            if self.steps == self.agent.image.budget.max_steps {
+            if self.steps == self.agent.image.bounds.max_steps {
                 return Ok(Err(self.out_of_steps()));
             }
             self.steps += 1;
@@ -193,7 +189,7 @@ impl Work<'_> {
                     let reads = tool.effect(&call.arguments) == Effect::Read;
                     let wrong = matches!(error.code, Code::NotFound | Code::Invalid);
                     tried.push(call.clone());
-                    let retries = self.agent.image.budget.max_retries as usize;
+                    let retries = self.agent.image.bounds.max_retries as usize;
                     // Another reading of the request is tried only where nothing can be harmed.
                     let other = part
                         .candidates

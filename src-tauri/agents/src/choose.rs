@@ -227,7 +227,7 @@ async fn write_call(
             format!("Files: {}\nRequest: {}", paths.join(", "), part.text),
         ),
     ];
-    for _ in 0..=desk.budget.max_retries {
+    for _ in 0..=desk.bounds.max_retries {
         let request = ChatRequest {
             messages: messages.clone(),
             prefix: String::new(),

@@ -1,81 +1,40 @@
-//! Agent images: what a process starts from.
+//! The images built in, and the programs made of images.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use serde::{Deserialize, Serialize};
-use steward_kernel::Program;
+use steward_kernel::image::{self, Image};
+use steward_kernel::{Code, Program, SysError};
 
 use crate::agent::Agent;
 
-/// Bounds of one process of an image.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Budget {
-    /// Tool calls at most.
-    pub max_steps: u32,
-    /// Further tries at most after a call that did not fit or did not work.
-    pub max_retries: u32,
-    /// Tokens of a text that are given to a model at most, by an estimate that errs high.
-    pub reading_tokens: u32,
-    /// Tokens that a model may write for one answer.
-    pub answer_tokens: u32,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self {
-            max_steps: 16,
-            max_retries: 2,
-            reading_tokens: 1_400,
-            answer_tokens: 160,
-        }
-    }
-}
-
-/// What a process starts from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Image {
-    /// Its name.
-    pub name: String,
-    /// What it is for.
-    pub about: String,
-    /// What its model is told about itself.
-    pub system_prompt: String,
-    /// Names of its tools.
-    pub tools: Vec<String>,
-    /// Its bounds.
-    #[serde(default)]
-    pub budget: Budget,
-}
-
-impl Image {
-    /// The image that a request starts from where nothing else is said.
-    pub fn base() -> Self {
-        Self {
-            name: "base".to_owned(),
-            about: "does what a person asks with the files of a workspace".to_owned(),
-            // Small models know this sentence best: others make the default one stray.
-            system_prompt: "You are a helpful assistant.".to_owned(),
-            tools: crate::tools::all()
-                .iter()
-                .map(|tool| tool.card().name.to_owned())
-                .collect(),
-            budget: Budget::default(),
-        }
-    }
-}
+/// The images built in, as they are written.
+pub const BUILT_IN: [&str; 4] = [
+    include_str!("../images/base.yaml"),
+    include_str!("../images/coder.yaml"),
+    include_str!("../images/reviewer.yaml"),
+    include_str!("../images/toolmaker.yaml"),
+];
 
 /// The images there are.
 #[derive(Debug, Clone, Default)]
 pub struct Images {
-    agents: BTreeMap<String, Arc<Agent>>,
+    known: BTreeMap<String, Known>,
+}
+
+/// An image, and its agent once it is used: making one compiles hundreds of wordings.
+#[derive(Debug, Clone)]
+struct Known {
+    image: Image,
+    agent: Arc<OnceLock<Option<Arc<Agent>>>>,
 }
 
 /// Why an image was not registered.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
+    /// It cannot be read.
+    #[error("a built-in image cannot be read: {0}")]
+    Unreadable(#[from] image::ImageError),
     /// It names a tool that is not there.
     #[error("image `{image}` names tool `{tool}`, which is not there; use one of: {known}")]
     NoTool {
@@ -105,28 +64,81 @@ impl Images {
     /// # Errors
     /// Its name is taken, or it names a tool that is not there.
     pub fn register(&mut self, image: Image) -> Result<(), ImageError> {
-        if self.agents.contains_key(&image.name) {
+        if self.known.contains_key(&image.name) {
             return Err(ImageError::Exists(image.name));
         }
-        let name = image.name.clone();
-        self.agents.insert(name, Arc::new(Agent::new(image)?));
+        crate::agent::tools_of(&image)?;
+        let agent = Arc::default();
+        self.known
+            .insert(image.name.clone(), Known { image, agent });
         Ok(())
     }
 
     /// An image by name.
     pub fn get(&self, name: &str) -> Option<&Image> {
-        self.agents.get(name).map(|agent| agent.image())
-    }
-
-    /// The program of an image.
-    pub fn program(&self, name: &str) -> Option<Arc<dyn Program>> {
-        self.agents
-            .get(name)
-            .map(|agent| Arc::clone(agent) as Arc<dyn Program>)
+        self.known.get(name).map(|known| &known.image)
     }
 
     /// Names of all images, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.agents.keys().map(String::as_str)
+        self.known.keys().map(String::as_str)
+    }
+}
+
+impl steward_kernel::Images for Images {
+    fn program(&self, image: &str) -> Option<Arc<dyn Program>> {
+        let Known { image, agent } = self.known.get(image)?;
+        // The wordings of our own tools compile; a test holds that.
+        let agent = agent.get_or_init(|| Agent::new(image.clone()).ok().map(Arc::new));
+        Some(Arc::clone(agent.as_ref()?) as Arc<dyn Program>)
+    }
+
+    fn built_in(&self) -> Vec<&'static str> {
+        BUILT_IN.to_vec()
+    }
+
+    fn tools(&self) -> Vec<String> {
+        let names = crate::tools::all().into_iter().map(|tool| tool.card().name);
+        names.map(str::to_owned).collect()
+    }
+
+    fn make(&self, image: &Image) -> Result<Arc<dyn Program>, SysError> {
+        match Agent::new(image.clone()) {
+            Ok(agent) => Ok(Arc::new(agent)),
+            Err(error) => Err(SysError::new(Code::Invalid, error.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::path::Path;
+
+    use steward_kernel::Images as _;
+
+    use super::*;
+
+    #[test]
+    fn the_images_built_in_are_there_and_name_tools_that_are() {
+        let images = crate::registry().unwrap();
+        let names: Vec<&str> = images.names().collect();
+        assert_eq!(names, ["base", "coder", "reviewer", "toolmaker"]);
+        for yaml in images.built_in() {
+            let image = image::read(yaml).unwrap();
+            image.check_tools(yaml, &images.tools()).unwrap();
+            assert!(images.program(&image.name).is_some(), "{}", image.name);
+        }
+    }
+
+    #[test]
+    fn the_base_image_has_every_tool_and_the_rights_a_run_starts_with() {
+        let images = crate::registry().unwrap();
+        let base = images.get("base").unwrap();
+        assert_eq!(base.tools, images.tools());
+        assert_eq!(base.bounds, image::Loop::default());
+        let root = Path::new("/w");
+        let defaults = steward_kernel::capability::workspace_defaults(root);
+        assert_eq!(base.grants(root), defaults);
     }
 }

@@ -22,7 +22,7 @@ mod wording;
 
 pub use agent::Agent;
 pub use call::Call;
-pub use image::{Budget, Image, ImageError, Images};
+pub use image::{BUILT_IN, ImageError, Images};
 pub use request::{Candidate, Evidence, Hint, Part, Reader, Reading};
 pub use survey::{Found, Survey};
 pub use tools::{Card, Desk, Example, Need, Outcome, Tool, all as tools};
@@ -34,6 +34,8 @@ pub use wording::Language;
 /// A fault in an image or tool of ours, which a test would have found.
 pub fn registry() -> Result<Images, ImageError> {
     let mut images = Images::default();
-    images.register(Image::base())?;
+    for yaml in BUILT_IN {
+        images.register(steward_kernel::image::read(yaml)?)?;
+    }
     Ok(images)
 }

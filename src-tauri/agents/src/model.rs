@@ -21,7 +21,7 @@ pub(crate) async fn say(desk: &Desk<'_>, ask: &str, purpose: &str) -> Result<Str
             message(Role::User, ask),
         ],
         prefix: String::new(),
-        max_tokens: desk.budget.answer_tokens,
+        max_tokens: desk.bounds.answer_tokens,
         sampling: Sampling::default(),
         stop: Vec::new(),
         constraint: None,

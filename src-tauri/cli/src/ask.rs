@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use steward_host::surface::{ApprovalView, Decide, QuestionView, StateView, Submit};
+use steward_host::surface::{
+    Answer, ApprovalView, Decide, QuestionView, SignalView, StateView, Submit,
+};
 use steward_host::{Command, Event, Problem, Reply, Resume};
 
 use crate::args::Approve;
@@ -141,7 +143,8 @@ impl<'a> Follow<'a> {
                     None
                 }
                 () = self.keyboard.interrupted() => {
-                    self.link.request(Command::Kill { pid: self.pid }).await?;
+                    let (pid, signal) = (self.pid, SignalView::Kill);
+                    self.link.request(Command::Signal { pid, signal }).await?;
                     None
                 }
             };
@@ -331,7 +334,7 @@ impl<'a> Follow<'a> {
     async fn decide(&mut self, asked: &ApprovalView, approve: bool) -> Result<(), Problem> {
         let decide = Decide {
             id: asked.id,
-            approve,
+            answer: if approve { Answer::Yes } else { Answer::No },
             digest: asked.digest.clone(),
         };
         if let Reply::Decided {

@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use steward_host::surface::{ApprovalView, CheckState, Decide, LogQuery, ProcessView, StateView};
+use steward_host::surface::{
+    self, ApprovalView, CheckState, Decide, LogQuery, ProcessView, SignalView, StateView,
+};
 use steward_host::{Command, Paths, Problem, Reply};
 
 use crate::Ended;
@@ -124,10 +126,12 @@ pub(crate) async fn decide(
         return Ok(ExitCode::SUCCESS);
     };
     let events = link.events().await?;
-    let approve = answer == Answer::Yes;
     let decide = Decide {
         id,
-        approve,
+        answer: match answer {
+            Answer::Yes => surface::Answer::Yes,
+            Answer::No => surface::Answer::No,
+        },
         digest: asked.digest.clone(),
     };
     match link.request(Command::Decide(decide)).await? {
@@ -185,7 +189,8 @@ fn done(printer: &Printer) {
 }
 
 pub(crate) async fn kill(link: &mut Link, pid: u64, printer: &Printer) -> Ended {
-    link.request(Command::Kill { pid }).await?;
+    let signal = SignalView::Kill;
+    link.request(Command::Signal { pid, signal }).await?;
     printer.note(&format!("process {pid} and its children are stopped"));
     done(printer);
     Ok(ExitCode::SUCCESS)
@@ -202,6 +207,7 @@ pub(crate) async fn log(
         pid,
         run,
         limit: Some(limit),
+        ..LogQuery::default()
     };
     let Reply::Log { rows } = link.request(Command::Log(query)).await? else {
         return Err(unexpected());

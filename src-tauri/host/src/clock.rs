@@ -18,6 +18,13 @@ impl SystemClock {
     }
 }
 
+/// Unix time in milliseconds.
+pub(crate) fn now_ms() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, millis)
+}
+
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -25,9 +32,7 @@ fn millis(duration: Duration) -> u64 {
 #[async_trait]
 impl Clock for SystemClock {
     fn now_ms(&self) -> u64 {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, millis)
+        now_ms()
     }
 
     fn monotonic_ms(&self) -> u64 {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use steward_kernel::image::Image;
 use steward_kernel::provider::Files;
 use steward_kernel::{
     Images, Kernel, KernelEvent, Pid, Program, Providers, Submission, SysError, Taken, capability,
@@ -18,7 +19,8 @@ use crate::paths::Paths;
 use crate::settings::Config;
 use crate::socket::{self, Client};
 use crate::surface::{
-    Command, Decide, Event, LogQuery, Problem, ProcessDetail, Reply, SettingsChange, Submit,
+    Answer, Command, Decide, Event, LogQuery, Problem, ProcessDetail, Reply, SettingsChange,
+    SignalView, Submit,
 };
 use crate::{core, undo, view};
 
@@ -199,10 +201,7 @@ impl Host {
                 })
             }
             Command::AnswerQuestion { id, text } => self.answer_question(id, &text, by).await,
-            Command::Kill { pid } => {
-                self.kernel.kill(Pid(pid), by.name()).await?;
-                Ok(Reply::Done)
-            }
+            Command::Signal { pid, signal } => self.signal(pid, signal, by).await,
             Command::Undo { run } => self.undo(run).await,
             Command::Log(query) => self.log(query).await,
             Command::Doctor => Ok(Reply::Doctor {
@@ -218,6 +217,7 @@ impl Host {
                 "invalid",
                 "`watch` is for the local socket only",
             )),
+            other => Err(not_there(&other)),
         }
     }
 
@@ -307,15 +307,33 @@ impl Host {
                     .hint("open the approval and answer it there"),
             );
         }
-        let Decide {
-            id,
-            approve,
-            digest,
-        } = decide;
+        let Decide { id, answer, digest } = decide;
+        let approve = match answer {
+            Answer::Yes => true,
+            Answer::No => false,
+            Answer::Always { scope } => {
+                let shown = steward_kernel::escape::shown(&scope);
+                return Err(Problem::new(
+                    "invalid",
+                    format!("the scope `{shown}` was not offered for approval {id}"),
+                )
+                .hint("answer yes or no"));
+            }
+        };
         let asked = self.kernel.approvals().await?;
         let run = asked.iter().find(|asked| asked.id == id).map(|a| a.run);
         let taken = self.kernel.decide(id, approve, &digest, by.name()).await?;
         self.go_on(taken, run).await
+    }
+
+    async fn signal(&self, pid: u64, signal: SignalView, by: Surface) -> Result<Reply, Problem> {
+        match signal {
+            SignalView::Kill => self.kernel.kill(Pid(pid), by.name()).await?,
+            SignalView::Pause | SignalView::Resume | SignalView::Interrupt => {
+                return Err(not_there(&Command::Signal { pid, signal }));
+            }
+        }
+        Ok(Reply::Done)
     }
 
     async fn answer_question(&self, id: u64, text: &str, by: Surface) -> Result<Reply, Problem> {
@@ -427,6 +445,13 @@ fn unusable(paths: &Paths, error: SysError) -> Problem {
     }
 }
 
+/// The kernel does not do this yet.
+fn not_there(command: &Command) -> Problem {
+    let named = serde_json::to_value(command).unwrap_or_default();
+    let name = named["command"].as_str().unwrap_or("this");
+    Problem::new("unavailable", format!("`{name}` is not there yet"))
+}
+
 fn decided(taken: Taken) -> Reply {
     match taken {
         Taken::Counted => Reply::Decided {
@@ -448,6 +473,18 @@ impl Images for AllImages {
             return Some(Arc::new(undo::Undo));
         }
         self.0.program(image)
+    }
+
+    fn built_in(&self) -> Vec<&'static str> {
+        self.0.built_in()
+    }
+
+    fn tools(&self) -> Vec<String> {
+        self.0.tools()
+    }
+
+    fn make(&self, image: &Image) -> Result<Arc<dyn Program>, SysError> {
+        self.0.make(image)
     }
 }
 

@@ -7,9 +7,10 @@ use steward_kernel::{
     JournalRow, KernelEvent, ProcessInfo, ProcessState, RunId, Step, StepState, SysError,
 };
 
+use crate::clock::now_ms;
 use crate::surface;
 use crate::surface::{
-    ApprovalView, DiffKind, DiffLine, EffectView, Event, LogRow, Problem, ProcessView,
+    ApprovalView, BudgetView, DiffKind, DiffLine, EffectView, Event, LogRow, Problem, ProcessView,
     QuestionView, RiskView, StateView, StepView,
 };
 
@@ -56,6 +57,16 @@ pub(crate) fn process(info: &ProcessInfo, undoable: &HashSet<RunId>) -> ProcessV
         created_ms: info.created_ms,
         ended_ms: info.ended_ms,
         undoable: info.state.is_final() && undoable.contains(&info.run),
+        after: info.after,
+        cwd: String::new(),
+        step: None,
+        elapsed_ms: info
+            .ended_ms
+            .unwrap_or_else(now_ms)
+            .saturating_sub(info.created_ms),
+        priority: 0,
+        interactive: true,
+        budget: BudgetView::default(),
     }
 }
 
@@ -136,6 +147,9 @@ pub(crate) fn approval(asked: Approval) -> ApprovalView {
         items: asked.items,
         digest: asked.digest.0,
         asked_ms: asked.asked_ms,
+        expires_ms: None,
+        group: None,
+        scopes: Vec::new(),
     }
 }
 
@@ -172,10 +186,17 @@ pub(crate) fn row(row: JournalRow) -> LogRow {
         id: row.id,
         at_ms: row.at_ms,
         pid: row.pid.0,
+        run: row.run,
         seq: row.seq,
         kind: row.kind,
         name: row.name,
         detail: row.detail,
+        resource: None,
+        capability: None,
+        decision: None,
+        by: None,
+        wait_ms: None,
+        run_ms: None,
     }
 }
 

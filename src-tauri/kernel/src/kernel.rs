@@ -8,16 +8,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, broadcast};
 
 use crate::capability::{Capability, CapabilityId, Grant, Now, Resource, Steady};
+use crate::context::{ContextLoad, Contexts, MemorySnapshots};
 use crate::error::{Code, SysError};
 use crate::event::{KernelEvent, Step};
 use crate::executor::{self, Executor, TokioExecutor};
 use crate::human::{Approval, Question};
+use crate::image::Image;
 use crate::journal::{CallId, CommitHook, Decision, Journal, JournalQuery, JournalRow, NewProcess};
 use crate::live::Live;
 use crate::primitive::step_state;
 use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
 use crate::program::Program;
-use crate::provider::{Clock, Files, LlmCore};
+use crate::provider::{Clock, Files, LlmCore, Snapshots};
 use crate::scheduler::{ModuleLoad, PolicyChoice, Scheduler};
 use crate::syscall::{Exit, Module};
 
@@ -35,24 +37,46 @@ pub struct Providers {
     pub clock: Arc<dyn Clock>,
     /// Where tasks run.
     pub executor: Arc<dyn Executor>,
+    /// Where generations go that wait while memory is short.
+    pub snapshots: Arc<dyn Snapshots>,
 }
 
 impl Providers {
-    /// These, and what a program has by itself: tasks on tokio.
+    /// These, and what a program has by itself: tasks on tokio, snapshots in memory.
     pub fn new(files: Arc<dyn Files>, core: Arc<dyn LlmCore>, clock: Arc<dyn Clock>) -> Self {
         Self {
             files,
             core,
             clock,
             executor: Arc::new(TokioExecutor),
+            snapshots: Arc::new(MemorySnapshots::default()),
         }
     }
 }
 
 /// Programs by the name of their image.
 pub trait Images: Send + Sync {
-    /// The program of an image, where there is one.
+    /// The program of an image that is built in, where there is one.
     fn program(&self, image: &str) -> Option<Arc<dyn Program>>;
+
+    /// The images that are built in, in YAML.
+    fn built_in(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// Names of the tools that an image may have.
+    fn tools(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The program of an image that was registered.
+    ///
+    /// # Errors
+    /// The image asks for what is not there.
+    fn make(&self, image: &Image) -> Result<Arc<dyn Program>, SysError> {
+        let message = format!("no program can be made of image `{}`", image.name);
+        Err(SysError::new(Code::Invalid, message).hint("use an image that is built in"))
+    }
 }
 
 /// A request for a new run.
@@ -90,6 +114,7 @@ pub(crate) struct Inner {
     pub(crate) providers: Providers,
     pub(crate) images: Arc<dyn Images>,
     pub(crate) scheduler: Arc<Scheduler>,
+    pub(crate) contexts: Arc<Contexts>,
     events: broadcast::Sender<KernelEvent>,
     live: Mutex<HashMap<Pid, Arc<Live>>>,
     waiters: Mutex<HashMap<CallId, Arc<Notify>>>,
@@ -125,6 +150,10 @@ impl Kernel {
         hook: Option<CommitHook>,
     ) -> Result<Self, SysError> {
         let scheduler = Scheduler::new(&PolicyChoice::default(), Arc::clone(&providers.clock))?;
+        let contexts = Contexts::new(
+            Arc::clone(&providers.snapshots),
+            Arc::clone(&providers.executor),
+        );
         let journal = Journal::open(journal, Arc::clone(&providers.executor), hook)?;
         let opening = || format!("opening {}", journal.opening());
         let inner = Inner {
@@ -133,6 +162,7 @@ impl Kernel {
             providers,
             images,
             scheduler,
+            contexts,
             events: broadcast::channel(4096).0,
             live: Mutex::default(),
             waiters: Mutex::default(),
@@ -417,6 +447,17 @@ impl Kernel {
     /// [`Code::Invalid`] for a number that cannot be.
     pub fn set_limit(&self, module: Module, limit: usize) -> Result<(), SysError> {
         self.inner.scheduler.set_limit(module, limit)
+    }
+
+    /// How the generations that wait for a slice stand.
+    pub fn contexts(&self) -> ContextLoad {
+        self.inner.contexts.load()
+    }
+
+    /// Sets how much memory generations may hold that wait; above it, those that have waited
+    /// longest go to the snapshots until their turn.
+    pub fn set_context_limit(&self, bytes: u64) {
+        self.inner.contexts.set_limit(bytes);
     }
 
     /// Active capabilities of a process.

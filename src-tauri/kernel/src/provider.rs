@@ -465,6 +465,18 @@ pub trait LlmCore: Send + Sync + 'static {
     async fn count_tokens(&self, text: String) -> Result<u32, SysError>;
 }
 
+/// Keeps the state of generations that wait, outside memory. Calls block, except
+/// [`remove`](Self::remove), which is quick. Nothing of it is of use to a later run of the program:
+/// it begins empty each time.
+pub trait Snapshots: Send + Sync {
+    /// Keeps a snapshot under a number that is new.
+    fn put(&self, number: u64, snapshot: Vec<u8>) -> Result<(), SysError>;
+    /// Gives a snapshot back, exactly, and forgets it.
+    fn take(&self, number: u64) -> Result<Vec<u8>, SysError>;
+    /// Forgets a snapshot, where it is there.
+    fn remove(&self, number: u64);
+}
+
 /// Time, so that tests can set it.
 #[async_trait]
 pub trait Clock: Send + Sync {

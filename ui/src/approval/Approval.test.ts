@@ -23,8 +23,8 @@ async function open(...approvals: ApprovalView[]) {
 
 const approve = () => stage.get<HTMLButtonElement>("approval-approve");
 const decisions = () => stage.bridge.calls.filter(([name]) => name === "decide").map(([, carried]) => carried);
-const yes = { id: 7, approve: true, digest: "d1" };
-const no = { id: 7, approve: false, digest: "d1" };
+const yes = { id: 7, answer: "yes", digest: "d1" };
+const no = { id: 7, answer: "no", digest: "d1" };
 const CTRL_ENTER = { key: "Enter", ctrlKey: true };
 
 test("says exactly what would be done", async () => {

@@ -102,7 +102,7 @@ test("Escape hides, and what was asked is still there", async () => {
   await ask("When?");
   await stage.press(input(), { key: "Escape" });
   expect(stage.bridge.count("launcher_hide")).toBe(1);
-  expect(stage.bridge.count("kill")).toBe(0);
+  expect(stage.bridge.count("signal")).toBe(0);
   await tell({ type: "answer", pid: 1, run: 1, text: "Soon." }, { type: "done", pid: 1, run: 1, ok: true, error: null });
   stage.bridge.signal("launcher-shown", null);
   await stage.pass();
@@ -135,7 +135,7 @@ test("Tab goes on in chat", async () => {
 test("Ctrl+. and the button stop it", async () => {
   await ask("When?");
   await stage.press(input(), { key: ".", ctrlKey: true });
-  expect(stage.bridge.calls).toContainEqual(["kill", { command: "kill", pid: 1 }]);
+  expect(stage.bridge.calls).toContainEqual(["signal", { command: "signal", pid: 1, signal: "kill" }]);
   expect(stage.find("launcher-stop")).toBeNull();
 });
 

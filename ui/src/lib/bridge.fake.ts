@@ -39,10 +39,10 @@ export class FakeBridge implements Bridge {
     this.calls.push(["decide", decision]);
     const instead = this.replies.get("decide");
     if (instead) return instead;
-    const { id, approve } = decision;
+    const { id, answer } = decision;
     const counted = this.house.approvals.some((approval) => approval.id === id);
     this.house.approvals = this.house.approvals.filter((approval) => approval.id !== id);
-    if (counted) this.tell({ type: "decided", id, approved: approve, by: "window" });
+    if (counted) this.tell({ type: "decided", id, approved: answer !== "no", by: "window" });
     return { reply: "decided", counted, note: counted ? null : "it was answered in the terminal" };
   }
 
@@ -107,8 +107,8 @@ export class FakeBridge implements Bridge {
       case "answer_question":
         house.questions = house.questions.filter(({ id }) => id !== request.id);
         return { reply: "decided", counted: true, note: null };
-      case "kill":
-        this.end(request.pid, "killed");
+      case "signal":
+        if (request.signal === "kill") this.end(request.pid, "killed");
         return { reply: "done" };
       case "undo":
         return { reply: "started", ...this.begin(`undo run ${request.run}`) };
@@ -130,6 +130,8 @@ export class FakeBridge implements Bridge {
       case "toggle":
       case "watch":
         return { reply: "done" };
+      default:
+        return { reply: "error", code: "unavailable", message: `\`${request.command}\` is not there yet`, hint: null };
     }
   }
 
@@ -167,7 +169,7 @@ class ActingBridge extends FakeBridge {
 
   override async decide(decision: Decide): Promise<Reply> {
     const reply = await super.decide(decision);
-    this.#asked.get(decision.id)?.(decision.approve);
+    this.#asked.get(decision.id)?.(decision.answer !== "no");
     return reply;
   }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { anApproval, aProcess, emptyHouse, type FakeHouse } from "../lib/bridge.fake";
+import { anApproval, aProcess, emptyHouse, type FakeHouse, logRow } from "../lib/bridge.fake";
 import { speak } from "../lib/i18n/index.svelte";
 import { Stage } from "../testing";
 import Window from "./Window.svelte";
@@ -77,7 +77,7 @@ describe("agents", () => {
     await stage.pass();
     stage.get("stop-button").click();
     await stage.pass();
-    expect(calls("kill")).toEqual([{ command: "kill", pid: 3 }]);
+    expect(calls("signal")).toEqual([{ command: "signal", pid: 3, signal: "kill" }]);
     expect(stage.find("agents-count")).toBeNull();
     expect(stage.text("agent-state")).toBe("stopped");
   });
@@ -183,8 +183,8 @@ describe("approvals", () => {
 });
 
 test("the journal is filtered and its row read whole", async () => {
-  const row = { at_ms: 0, pid: 41, seq: 2, kind: "decision", name: "fs.write", detail: "approval 7: approved" };
-  await open({ log: [{ ...row, id: 2 }, { ...row, id: 1, kind: "intent", detail: "todo.txt" }] });
+  const row = logRow({ id: 2, pid: 41, seq: 2, kind: "decision", name: "fs.write", detail: "approval 7: approved" });
+  await open({ log: [row, { ...row, id: 1, kind: "intent", detail: "todo.txt" }] });
   await go("journal");
   const search = document.querySelector<HTMLInputElement>("[data-search]");
   if (!search) throw new Error("no filter field");

@@ -130,7 +130,7 @@ impl Lookup {
         desk: &Desk<'_>,
         document: &Document,
     ) -> Result<Outcome, SysError> {
-        let (text, cut) = model::fitting(&document.text, desk.budget.reading_tokens as usize);
+        let (text, cut) = model::fitting(&document.text, desk.bounds.reading_tokens as usize);
         let ask = format!(
             "Text:\n{text}\n\nAnswer from the text only, in one sentence: {}",
             self.question

@@ -29,10 +29,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use steward_kernel::image::Loop;
 use steward_kernel::syscall::{Effect, FileText, FsRead, Written};
 use steward_kernel::{Code, Sys, SysError};
 
-use crate::image::Budget;
 use crate::survey::Survey;
 use crate::wording::Language;
 
@@ -119,7 +119,7 @@ pub struct Desk<'a> {
     /// The language of the request.
     pub language: Language,
     /// The image's bounds.
-    pub budget: &'a Budget,
+    pub bounds: &'a Loop,
     /// The image's system prompt.
     pub system_prompt: &'a str,
 }

@@ -94,7 +94,7 @@ impl Job for Summarise {
     }
 
     async fn run(self, desk: &Desk<'_>) -> Result<Outcome, SysError> {
-        let bytes = u64::from(desk.budget.reading_tokens) * 8;
+        let bytes = u64::from(desk.bounds.reading_tokens) * 8;
         let file = desk
             .sys
             .call(FsRead {
@@ -102,7 +102,7 @@ impl Job for Summarise {
                 limit: Some(bytes),
             })
             .await?;
-        let (text, cut) = model::fitting(file.text.trim(), desk.budget.reading_tokens as usize);
+        let (text, cut) = model::fitting(file.text.trim(), desk.bounds.reading_tokens as usize);
         if text.is_empty() {
             let text = format!("`{}` is empty", self.path);
             return Err(SysError::new(Code::Invalid, text).hint("name a file that has some text"));

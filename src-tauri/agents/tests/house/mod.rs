@@ -13,7 +13,7 @@ use steward_kernel::provider::{
     FileStat, Files, Finish, Listing, LlmCore, Message, PathState, Plan, Target, TokenSink,
 };
 use steward_kernel::syscall::Exit;
-use steward_kernel::{Code, Images, Kernel, KernelEvent, Program, Providers, Submission, SysError};
+use steward_kernel::{Code, Kernel, KernelEvent, Providers, Submission, SysError};
 
 /// Files in memory: enough of a file system for the loop, with no confinement of its own but the
 /// refusal of `..` and absolute paths.
@@ -325,14 +325,6 @@ impl Clock for CountingClock {
 static IMAGES: LazyLock<steward_agents::Images> =
     LazyLock::new(|| steward_agents::registry().unwrap());
 
-struct Built(steward_agents::Images);
-
-impl Images for Built {
-    fn program(&self, image: &str) -> Option<Arc<dyn Program>> {
-        self.0.program(image)
-    }
-}
-
 /// A running kernel, and the person.
 pub(crate) struct House {
     pub(crate) kernel: Kernel,
@@ -361,7 +353,7 @@ impl House {
             Arc::clone(&core) as Arc<dyn LlmCore>,
             Arc::new(CountingClock(1.into())),
         );
-        let images = Arc::new(Built(IMAGES.clone()));
+        let images = Arc::new(IMAGES.clone());
         let kernel = Kernel::open(&folder.path().join("journal.db"), providers, images).unwrap();
         let (yes, answer) = (true, String::new());
         Self {

@@ -1,17 +1,21 @@
 //! `llm.chat`, `llm.score`: asking a core.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Ctx, Outcome, Primitive, by};
-use crate::capability::{Resource, Right};
+use crate::capability::{Resource, Right, Verdict};
 use crate::error::{Code, SysError};
 use crate::event::KernelEvent;
-use crate::provider::{ChatReply, Finish, Message, TokenSink};
+use crate::provider::{ChatReply, ChatRequest, Finish, Message, Progress, TokenSink};
+use crate::scheduler::{AfterSlice, Slot};
 use crate::syscall::{LlmChat, LlmScore};
 
 const MESSAGES_MOST: usize = 256;
 const TOKENS_MOST: u32 = 32_768;
 const CHOICES_MOST: usize = 64;
+/// Tokens of a prompt that count as one.
+const CHUNK: u32 = 128;
 
 impl Primitive for LlmChat {
     fn subject(&self) -> String {
@@ -35,13 +39,7 @@ impl Primitive for LlmChat {
                 .hint(format!("use a number from 1 to {TOKENS_MOST}")));
         }
         ctx.check(Resource::Cores, Right::Use).await?;
-        let _slot = ctx.turn().await?;
-        let verdict = ctx.check(Resource::Cores, Right::Use).await?;
-        let core = Arc::clone(&ctx.inner.providers.core);
-        let sink = ctx.sink(self.visible);
-        let reply = core
-            .chat(self.request, sink, ctx.live.cancel.clone())
-            .await?;
+        let (reply, verdict) = ctx.generate(self.request, self.visible).await?;
         if reply.finish == Finish::Cancelled {
             return Err(SysError::new(
                 Code::Interrupted,
@@ -88,6 +86,54 @@ impl Primitive for LlmScore {
 }
 
 impl Ctx {
+    /// Generates in slices: after each, whoever goes before gets the core, and this call waits for
+    /// its next turn with its generation put aside.
+    async fn generate(
+        &self,
+        request: ChatRequest,
+        visible: bool,
+    ) -> Result<(ChatReply, Verdict), SysError> {
+        let core = &self.inner.providers.core;
+        let mut slot = self.turn_of_slice().await?;
+        let mut verdict = self.check(Resource::Cores, Right::Use).await?;
+        let mut generation = Arc::clone(core).begin(request.clone()).await?;
+        let mut meter = Meter::default();
+        let sink = meter.sink(self.sink(visible));
+        loop {
+            let (quantum, yield_now) = (slot.quantum(), slot.yield_now());
+            let progress = generation
+                .run(quantum, &sink, &yield_now, &self.live.cancel)
+                .await?;
+            match progress {
+                Progress::Done(reply) => {
+                    slot.charge(meter.rest(&reply));
+                    return Ok((reply, verdict));
+                }
+                Progress::Paused => {
+                    let whole = quantum.filter(|_| !yield_now.is_cancelled());
+                    slot.charge(meter.paused(whole));
+                }
+            }
+            let entering = match slot.after_slice() {
+                AfterSlice::GoOn(same) => {
+                    slot = same;
+                    continue;
+                }
+                AfterSlice::GiveWay(entering) => entering,
+            };
+            let contexts = &self.inner.contexts;
+            (slot, generation) = contexts.wait(core, &request, generation, entering).await?;
+            slot = self.waited(slot);
+            verdict = self.check(Resource::Cores, Right::Use).await?;
+        }
+    }
+
+    async fn turn_of_slice(&self) -> Result<Slot, SysError> {
+        let scheduler = &self.inner.scheduler;
+        let slot = scheduler.enter_sliced(self.module, self.caller()).await?;
+        Ok(self.waited(slot))
+    }
+
     fn sink(&self, visible: bool) -> TokenSink {
         if !visible {
             return Box::new(|_| {});
@@ -100,6 +146,41 @@ impl Ctx {
                 text: text.to_owned(),
             });
         })
+    }
+}
+
+/// Counts the tokens of a generation, in units of a quantum, as far as they can be told from
+/// outside.
+#[derive(Default)]
+struct Meter {
+    pieces: Arc<AtomicU32>,
+    charged: u32,
+}
+
+impl Meter {
+    /// Counts the pieces of text that pass.
+    fn sink(&self, to: TokenSink) -> TokenSink {
+        let pieces = Arc::clone(&self.pieces);
+        Box::new(move |text| {
+            pieces.fetch_add(1, Ordering::Relaxed);
+            to(text);
+        })
+    }
+
+    /// Tokens of a slice that ended with a pause: its whole quantum, or where it was cut short a
+    /// token for each piece.
+    fn paused(&mut self, whole: Option<u32>) -> u32 {
+        let pieces = self.pieces.swap(0, Ordering::Relaxed);
+        let tokens = whole.unwrap_or(pieces.max(1));
+        self.charged = self.charged.saturating_add(tokens);
+        tokens
+    }
+
+    /// What was not charged yet when a generation has ended.
+    fn rest(&self, reply: &ChatReply) -> u32 {
+        let read = reply.prompt_tokens.saturating_sub(reply.cached_tokens);
+        let all = reply.tokens.saturating_add(read.div_ceil(CHUNK));
+        all.saturating_sub(self.charged)
     }
 }
 

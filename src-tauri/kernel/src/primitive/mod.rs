@@ -11,7 +11,7 @@ mod undo;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::Value;
 
@@ -79,6 +79,8 @@ pub struct Ctx {
     step: bool,
     began_ms: u64,
     since_ms: u64,
+    /// Milliseconds that it waited for turns of its module.
+    waited_ms: AtomicU64,
     /// Whether the call stands in the journal.
     intended: AtomicBool,
     /// Whether the outcome stands in the journal already (irreversible calls write it together
@@ -117,6 +119,7 @@ impl Ctx {
             step: S::RECORD != Record::Nothing && is_step::<S>(&call.title()),
             began_ms: clock.now_ms(),
             since_ms: clock.monotonic_ms(),
+            waited_ms: AtomicU64::new(0),
             intended: AtomicBool::new(stands),
             recorded: AtomicBool::new(false),
             inner: Arc::clone(inner),
@@ -262,8 +265,20 @@ impl Ctx {
 
     /// Waits for this module's turn.
     async fn turn(&self) -> Result<Slot, SysError> {
-        let caller = Caller::new(self.info.pid, self.info.run);
-        self.inner.scheduler.enter(self.module, caller).await
+        let scheduler = &self.inner.scheduler;
+        let slot = scheduler.enter(self.module, self.caller()).await?;
+        Ok(self.waited(slot))
+    }
+
+    /// Counts the time that a turn was waited for.
+    fn waited(&self, slot: Slot) -> Slot {
+        self.waited_ms.fetch_add(slot.wait_ms(), Ordering::Relaxed);
+        slot
+    }
+
+    /// What the scheduler knows of the caller.
+    fn caller(&self) -> Caller {
+        Caller::new(self.info.pid, self.info.run)
     }
 
     /// Runs work on files off the kernel's threads.

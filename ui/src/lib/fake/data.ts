@@ -58,6 +58,16 @@ export function processRow(part: Pick<ProcessView, "pid" | "goal" | "state"> & P
     created_ms: Date.now(),
     ended_ms: null,
     undoable: false,
+    after: null,
+    cwd: "",
+    step: null,
+    elapsed_ms: 0,
+    priority: 0,
+    interactive: true,
+    budget: {
+      limits: { tokens: null, calls: null, seconds: null, money_micros: null, children: null },
+      used: { tokens: 0, calls: 0, seconds: 0, money_micros: 0, children: 0 },
+    },
     ...part,
   };
 }
@@ -91,6 +101,9 @@ export function anApproval(part: Partial<ApprovalView> = {}): ApprovalView {
     items: [],
     digest: "d1",
     asked_ms: Date.now() - 2 * MINUTE,
+    expires_ms: null,
+    group: null,
+    scopes: [],
     ...part,
   };
 }
@@ -400,6 +413,22 @@ function approvals(now: number): ApprovalView[] {
   ];
 }
 
+export function logRow(part: Pick<LogRow, "id" | "pid" | "kind" | "name"> & Partial<LogRow>): LogRow {
+  return {
+    at_ms: 0,
+    run: part.pid,
+    seq: null,
+    detail: "",
+    resource: null,
+    capability: null,
+    decision: null,
+    by: null,
+    wait_ms: null,
+    run_ms: null,
+    ...part,
+  };
+}
+
 function log(now: number): LogRow[] {
   const kinds: [kind: string, name: string, detail: string][] = [
     ["process", "spawn", "image reader, parent none, goal sha256 51c0…"],
@@ -415,6 +444,6 @@ function log(now: number): LogRow[] {
     const id = 900 - i;
     const [kind, name, detail] = kinds[(id - 1) % kinds.length] ?? ["process", "spawn", ""];
     const seq = kind === "process" ? null : Math.floor((id % 8) / 3) + 1;
-    return { id, at_ms: now - i * 1700, pid: 41 - Math.floor(i / 40), seq, kind, name, detail };
+    return logRow({ id, at_ms: now - i * 1700, pid: 41 - Math.floor(i / 40), seq, kind, name, detail });
   });
 }

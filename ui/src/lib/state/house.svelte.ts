@@ -87,7 +87,7 @@ export class House {
   }
 
   kill(pid: number) {
-    return ask(this.bridge, { command: "kill", pid }, "done");
+    return ask(this.bridge, { command: "signal", pid, signal: "kill" }, "done");
   }
 
   undo(run: number) {

@@ -2,6 +2,7 @@
 import type { DiffLine } from "./DiffLine";
 import type { EffectView } from "./EffectView";
 import type { RiskView } from "./RiskView";
+import type { ScopeView } from "./ScopeView";
 
 /**
  * Something an agent may do only after a yes.
@@ -94,4 +95,16 @@ digest: string,
 /**
  * Unix time in milliseconds when it was asked.
  */
-asked_ms: number, };
+asked_ms: number, 
+/**
+ * Unix time in milliseconds when it stops waiting; that is never a yes.
+ */
+expires_ms: number | null, 
+/**
+ * Approvals with the same number belong together and can be shown as one list.
+ */
+group: number | null, 
+/**
+ * How far an "always" may reach, the narrowest first; empty where only yes and no are offered.
+ */
+scopes: Array<ScopeView>, };

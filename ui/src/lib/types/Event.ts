@@ -46,7 +46,7 @@ id: number,
  */
 approved: boolean, 
 /**
- * Who decided: `window`, `terminal`, `process ended`.
+ * Who decided: `window`, `terminal`, `process ended`, `expired`.
  */
 by: string, } | { "type": "question" } & QuestionView | { "type": "message", 
 /**

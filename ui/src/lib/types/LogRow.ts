@@ -17,6 +17,10 @@ at_ms: number,
  */
 pid: number, 
 /**
+ * Its run.
+ */
+run: number, 
+/**
  * The call's number within its process; absent for rows about the process itself.
  */
 seq: number | null, 
@@ -31,4 +35,28 @@ name: string,
 /**
  * On what, by which right or whose decision, how it ended (escaped; digests, never contents).
  */
-detail: string, };
+detail: string, 
+/**
+ * The resource concerned (escaped).
+ */
+resource: string | null, 
+/**
+ * The capability that decided.
+ */
+capability: number | null, 
+/**
+ * What was decided, such as `allow`, `ask`, `deny`, `yes` or `no`.
+ */
+decision: string | null, 
+/**
+ * Who decided: `window`, `terminal`, or the kernel by a capability or a policy.
+ */
+by: string | null, 
+/**
+ * Milliseconds that the call waited in its queue.
+ */
+wait_ms: number | null, 
+/**
+ * Milliseconds that it ran.
+ */
+run_ms: number | null, };

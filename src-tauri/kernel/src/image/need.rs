@@ -1,0 +1,65 @@
+//! What an image's work takes, in words that fit any workspace.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bounds;
+use crate::capability::{Grant, Resource, Right, Stance};
+
+/// What a need is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum On {
+    /// The files of the workspace.
+    Workspace,
+    /// Language models.
+    Cores,
+    /// The person.
+    Human,
+    /// Processes of the same run.
+    Processes,
+    /// Time.
+    Clock,
+}
+
+/// A capability that an image's work takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Needed {
+    /// Of what.
+    pub on: On,
+    /// To do what with it.
+    #[serde(deserialize_with = "bounds::rights")]
+    #[schemars(length(min = 1))]
+    pub rights: Vec<Right>,
+    /// Whether each use asks the person.
+    #[serde(default = "allow", deserialize_with = "bounds::stance")]
+    pub stance: Stance,
+}
+
+fn allow() -> Stance {
+    Stance::Allow
+}
+
+impl Needed {
+    /// The grant that fills it in a workspace.
+    pub fn grant(&self, workspace: &Path) -> Grant {
+        let resource = match self.on {
+            On::Workspace => Resource::Workspace {
+                root: workspace.to_owned(),
+            },
+            On::Cores => Resource::Cores,
+            On::Human => Resource::Human,
+            On::Processes => Resource::Processes,
+            On::Clock => Resource::Clock,
+        };
+        Grant {
+            resource,
+            rights: self.rights.clone(),
+            stance: self.stance,
+            uses: None,
+        }
+    }
+}

@@ -1,0 +1,527 @@
+//! Generations in slices: the same text whatever interrupts them, and nothing left of those that end
+//! early. The core is a stand-in whose every token depends on all before it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use steward_kernel::provider::{
+    Cancel, ChatReply, ChatRequest, CoreInfo, Finish, Generation, LlmCore, Message, Progress,
+    Resumption, Snapshots, TokenSink,
+};
+use steward_kernel::scheduler::PolicyChoice;
+use steward_kernel::syscall::Module;
+use steward_kernel::{Code, Kernel, KernelEvent, MemorySnapshots, Pid, SysError};
+use tokio::sync::Semaphore;
+
+use crate::bed::{Bed, codes, results, until};
+
+/// Bytes that a generation says it holds.
+const BYTES: u64 = 1_000;
+
+/// A core that makes tokens out of a request and nothing else.
+struct Scripted(Arc<Desk>);
+
+/// What the test sees and decides.
+#[derive(Default)]
+struct Desk {
+    /// Tokens that may be made; without end where absent.
+    pace: Option<Semaphore>,
+    made: AtomicUsize,
+    /// Generations there are.
+    alive: AtomicUsize,
+    /// Generations that make a token just now.
+    running: AtomicUsize,
+    restored: AtomicUsize,
+}
+
+impl Scripted {
+    fn free() -> (Arc<Self>, Arc<Desk>) {
+        let desk = Arc::<Desk>::default();
+        (Arc::new(Self(Arc::clone(&desk))), desk)
+    }
+
+    /// Makes only as many tokens as it is let.
+    fn paced() -> (Arc<Self>, Arc<Desk>) {
+        let desk = Arc::new(Desk {
+            pace: Some(Semaphore::new(0)),
+            ..Desk::default()
+        });
+        (Arc::new(Self(Arc::clone(&desk))), desk)
+    }
+
+    fn generation(&self, request: ChatRequest, state: u64, made: u32) -> Box<dyn Generation> {
+        self.0.alive.fetch_add(1, Ordering::SeqCst);
+        Box::new(Words {
+            desk: Arc::clone(&self.0),
+            most: request.max_tokens,
+            first: first_state(&request),
+            state,
+            made,
+            text: text_of(first_state(&request), made),
+        })
+    }
+}
+
+impl Desk {
+    fn let_through(&self, tokens: usize) {
+        self.pace.as_ref().unwrap().add_permits(tokens);
+    }
+
+    fn made(&self) -> usize {
+        self.made.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many tokens have been made in all.
+    async fn makes(&self, tokens: usize) {
+        until("a token", async || self.made() >= tokens).await;
+    }
+}
+
+fn first_state(request: &ChatRequest) -> u64 {
+    let bytes = request.messages.iter().flat_map(|m| m.content.bytes());
+    bytes.fold(request.sampling.seed, |state, byte| {
+        next(state ^ u64::from(byte))
+    })
+}
+
+fn next(state: u64) -> u64 {
+    state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407)
+}
+
+fn word(state: u64) -> String {
+    format!("{} ", state >> 44)
+}
+
+/// The text of a generation that nothing interrupts.
+fn text_of(mut state: u64, tokens: u32) -> String {
+    let words = (0..tokens).map(|_| {
+        state = next(state);
+        word(state)
+    });
+    words.collect()
+}
+
+/// A generation: words, each from a state that the one before it left.
+struct Words {
+    desk: Arc<Desk>,
+    most: u32,
+    first: u64,
+    state: u64,
+    made: u32,
+    text: String,
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        self.desk.alive.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Words {
+    fn done(&self, finish: Finish) -> Progress {
+        Progress::Done(ChatReply {
+            text: self.text.clone(),
+            finish,
+            prompt_tokens: 3,
+            cached_tokens: 0,
+            tokens: self.made,
+        })
+    }
+}
+
+#[async_trait]
+impl Generation for Words {
+    async fn run(
+        &mut self,
+        quantum: Option<u32>,
+        sink: &TokenSink,
+        yield_now: &Cancel,
+        cancel: &Cancel,
+    ) -> Result<Progress, SysError> {
+        let until = quantum.map_or(u32::MAX, |quantum| self.made.saturating_add(quantum));
+        while self.made < self.most {
+            if cancel.is_cancelled() {
+                return Ok(self.done(Finish::Cancelled));
+            }
+            if self.made >= until || yield_now.is_cancelled() {
+                return Ok(Progress::Paused);
+            }
+            match &self.desk.pace {
+                None => tokio::task::yield_now().await,
+                Some(pace) => tokio::select! {
+                    permit = pace.acquire() => permit.unwrap().forget(),
+                    () = yield_now.cancelled() => continue,
+                    () = cancel.cancelled() => continue,
+                },
+            }
+            let others = self.desk.running.fetch_add(1, Ordering::SeqCst);
+            assert_eq!(others, 0, "two generations on a core for one");
+            self.state = next(self.state);
+            let word = word(self.state);
+            self.text.push_str(&word);
+            sink(&word);
+            self.made += 1;
+            self.desk.running.fetch_sub(1, Ordering::SeqCst);
+            self.desk.made.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(self.done(Finish::Length))
+    }
+
+    fn resident_bytes(&self) -> u64 {
+        BYTES
+    }
+
+    async fn snapshot(&mut self) -> Result<Vec<u8>, SysError> {
+        Ok(serde_json::to_vec(&(self.first, self.state, self.made)).unwrap())
+    }
+}
+
+#[async_trait]
+impl LlmCore for Scripted {
+    fn info(&self) -> CoreInfo {
+        CoreInfo {
+            model: "scripted".to_owned(),
+            context: 1000,
+            local: true,
+        }
+    }
+
+    fn resumption(&self) -> Resumption {
+        Resumption::Exact
+    }
+
+    async fn begin(self: Arc<Self>, request: ChatRequest) -> Result<Box<dyn Generation>, SysError> {
+        let state = first_state(&request);
+        Ok(self.generation(request, state, 0))
+    }
+
+    async fn restore(
+        self: Arc<Self>,
+        request: ChatRequest,
+        snapshot: Vec<u8>,
+    ) -> Result<Box<dyn Generation>, SysError> {
+        let (first, state, made): (u64, u64, u32) = serde_json::from_slice(&snapshot).unwrap();
+        assert_eq!(
+            first,
+            first_state(&request),
+            "a snapshot of another request"
+        );
+        self.0.restored.fetch_add(1, Ordering::SeqCst);
+        Ok(self.generation(request, state, made))
+    }
+
+    async fn chat(&self, _: ChatRequest, _: TokenSink, _: Cancel) -> Result<ChatReply, SysError> {
+        panic!("the kernel goes by generations");
+    }
+
+    async fn score(
+        &self,
+        _: Vec<Message>,
+        _: String,
+        choices: Vec<String>,
+        _: Cancel,
+    ) -> Result<Vec<f64>, SysError> {
+        Ok(vec![0.0; choices.len()])
+    }
+
+    async fn count_tokens(&self, text: String) -> Result<u32, SysError> {
+        Ok(u32::try_from(text.len()).unwrap())
+    }
+}
+
+fn said(content: &str, tokens: u32) -> Value {
+    let request = json!({
+        "messages": [{ "role": "user", "content": content }],
+        "max_tokens": tokens,
+    });
+    json!(["llm.chat", { "request": request, "visible": true }])
+}
+
+/// What [`said`] is answered with when nothing comes between.
+fn answer(content: &str, tokens: u32) -> String {
+    let seed = 0;
+    let state = content
+        .bytes()
+        .fold(seed, |state, byte| next(state ^ u64::from(byte)));
+    text_of(state, tokens)
+}
+
+fn policy(text: &str) -> PolicyChoice {
+    PolicyChoice::by_name(text).unwrap()
+}
+
+/// Nothing of any generation is left, wherever it was.
+async fn nothing_is_left(kernel: &Kernel, desk: &Desk, snapshots: &MemorySnapshots) {
+    until("an empty house", async || {
+        let contexts = kernel.contexts();
+        desk.alive.load(Ordering::SeqCst) == 0
+            && snapshots.count() == 0
+            && kernel.load(Module::Llm) == (0, 0)
+            && (contexts.resident, contexts.resident_bytes, contexts.stored) == (0, 0, 0)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_text_is_the_same_under_every_policy_and_memory_limit() {
+    const AGENTS: u32 = 6;
+    let policies = [
+        "fifo",
+        "round_robin(quantum=1)",
+        "round_robin(quantum=4)",
+        "round_robin(quantum=16)",
+        "priority(quantum=4)",
+        "fair_share(quantum=4)",
+        "interactive(quantum=4)",
+        "deadline(quantum=4)",
+    ];
+    for text in policies {
+        for limit in [u64::MAX, 2 * BYTES, 0] {
+            let bed = Bed::with(&[]);
+            let (core, desk) = Scripted::paced();
+            let snapshots = Arc::<MemorySnapshots>::default();
+            let mut opening = bed.opening().core(core);
+            opening.providers.snapshots = Arc::clone(&snapshots) as Arc<dyn Snapshots>;
+            let kernel = opening.open();
+            kernel.set_policy(None, &policy(text)).unwrap();
+            kernel.set_context_limit(limit);
+            let heard = listen(&kernel);
+            let mut pids = Vec::new();
+            for agent in 0..AGENTS {
+                let calls = [
+                    said(&format!("a{agent}"), 20 + agent),
+                    said(&format!("b{agent}"), 5),
+                ];
+                pids.push(bed.start(&kernel, &calls).await);
+            }
+            until("all on the core", async || {
+                kernel.load(Module::Llm) == (AGENTS as usize - 1, 1)
+            })
+            .await;
+            desk.let_through(1_000);
+            for (agent, pid) in (0..AGENTS).zip(pids) {
+                let want = [
+                    answer(&format!("a{agent}"), 20 + agent),
+                    answer(&format!("b{agent}"), 5),
+                ];
+                let got = results(&kernel, pid).await;
+                let got = got
+                    .iter()
+                    .map(|r| r.as_ref().unwrap()["text"].as_str().unwrap());
+                assert_eq!(got.collect::<Vec<_>>(), want, "{text}, {limit} bytes");
+                until("the whole text", async || {
+                    heard.lock().unwrap().get(&pid) == Some(&want.concat())
+                })
+                .await;
+            }
+            nothing_is_left(&kernel, &desk, &snapshots).await;
+            let contexts = kernel.contexts();
+            assert_eq!(
+                contexts.switches > 0,
+                text != "fifo",
+                "{text}: {contexts:?}"
+            );
+            let restored = desk.restored.load(Ordering::SeqCst) as u64;
+            assert_eq!(restored, contexts.spills, "{text}");
+            match limit {
+                0 => assert_eq!(contexts.spills > 0, text != "fifo", "{text}"),
+                u64::MAX => assert_eq!(contexts.spills, 0),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Text that each process shows, as it comes.
+fn listen(kernel: &Kernel) -> Arc<Mutex<HashMap<Pid, String>>> {
+    let heard = Arc::<Mutex<HashMap<Pid, String>>>::default();
+    let (mut events, texts) = (kernel.subscribe(), Arc::clone(&heard));
+    tokio::spawn(async move {
+        while let Ok(event) = events.recv().await {
+            if let KernelEvent::Token { pid, text, .. } = event {
+                texts
+                    .lock()
+                    .unwrap()
+                    .entry(pid)
+                    .or_default()
+                    .push_str(&text);
+            }
+        }
+    });
+    heard
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_of_a_generation_that_is_killed() {
+    for limit in [u64::MAX, BYTES, 0] {
+        let bed = Bed::with(&[]);
+        let (core, desk) = Scripted::paced();
+        let snapshots = Arc::<MemorySnapshots>::default();
+        let mut opening = bed.opening().core(core);
+        opening.providers.snapshots = Arc::clone(&snapshots) as Arc<dyn Snapshots>;
+        let kernel = opening.open();
+        kernel
+            .set_policy(None, &policy("round_robin(quantum=2)"))
+            .unwrap();
+        kernel.set_context_limit(limit);
+        let mut pids = Vec::new();
+        for agent in 0..5 {
+            pids.push(bed.start(&kernel, &[said(&format!("a{agent}"), 50)]).await);
+        }
+        // Each has had a slice by now, and waits or runs in the middle of its text.
+        desk.let_through(11);
+        desk.makes(11).await;
+        for (count, pid) in pids[..4].iter().enumerate() {
+            kernel.kill(*pid, "test").await.unwrap();
+            kernel.wait(*pid).await.unwrap();
+            desk.let_through(1);
+            desk.makes(12 + count).await;
+        }
+        desk.let_through(1_000);
+        let got = results(&kernel, pids[4]).await;
+        assert_eq!(got[0].as_ref().unwrap()["text"], answer("a4", 50));
+        nothing_is_left(&kernel, &desk, &snapshots).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_right_taken_while_a_generation_waits_for_its_slice_ends_it() {
+    let bed = Bed::with(&[]);
+    let (core, desk) = Scripted::paced();
+    let kernel = bed.opening().core(core).open();
+    kernel
+        .set_policy(None, &policy("round_robin(quantum=1)"))
+        .unwrap();
+    let first = bed.start(&kernel, &[said("a", 8)]).await;
+    desk.let_through(1);
+    desk.makes(1).await;
+    let second = bed.start(&kernel, &[said("b", 8)]).await;
+    until("two on the core", async || {
+        kernel.load(Module::Llm) == (1, 1)
+    })
+    .await;
+    // The first runs its slice to its end, and waits while the second has one.
+    desk.let_through(1);
+    until("a switch", async || kernel.contexts().switches >= 1).await;
+    let held = kernel.capabilities(first).await.unwrap();
+    let cores = held
+        .iter()
+        .find(|c| c.grant.resource == steward_kernel::capability::Resource::Cores)
+        .unwrap();
+    assert!(kernel.revoke(cores.id, "test").await.unwrap());
+    desk.let_through(1_000);
+    assert_eq!(codes(&results(&kernel, first).await), [Err(Code::Denied)]);
+    assert_eq!(codes(&results(&kernel, second).await), [Ok(())]);
+    until("no generation", async || {
+        desk.alive.load(Ordering::SeqCst) == 0
+    })
+    .await;
+}
+
+/// Takes no snapshot, as a full disk.
+struct Full;
+
+impl Snapshots for Full {
+    fn put(&self, _: u64, _: Vec<u8>) -> Result<(), SysError> {
+        Err(SysError::new(Code::Unavailable, "the disk is full"))
+    }
+    fn take(&self, number: u64) -> Result<Vec<u8>, SysError> {
+        panic!("there is no snapshot {number}");
+    }
+    fn remove(&self, _: u64) {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn snapshots_that_cannot_be_kept_cost_no_text() {
+    let bed = Bed::with(&[]);
+    let (core, _desk) = Scripted::free();
+    let mut opening = bed.opening().core(core);
+    opening.providers.snapshots = Arc::new(Full);
+    let kernel = opening.open();
+    kernel
+        .set_policy(None, &policy("round_robin(quantum=1)"))
+        .unwrap();
+    kernel.set_context_limit(0);
+    let pids = [
+        bed.start(&kernel, &[said("a", 30)]).await,
+        bed.start(&kernel, &[said("b", 30)]).await,
+    ];
+    for (pid, content) in pids.into_iter().zip(["a", "b"]) {
+        let got = results(&kernel, pid).await;
+        assert_eq!(got[0].as_ref().unwrap()["text"], answer(content, 30));
+    }
+    assert_eq!(kernel.contexts().spills, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_short_answer_need_not_wait_for_a_long_one() {
+    for (text, waits) in [
+        ("fifo", true),
+        ("round_robin(quantum=16)", false),
+        ("fair_share(quantum=16)", false),
+    ] {
+        let bed = Bed::with(&[]);
+        let (core, desk) = Scripted::paced();
+        let kernel = bed.opening().core(core).open();
+        kernel.set_policy(None, &policy(text)).unwrap();
+        let long = bed.start(&kernel, &[said("long", 400)]).await;
+        desk.let_through(1);
+        desk.makes(1).await;
+        let short = bed.start(&kernel, &[said("short", 4)]).await;
+        until("both on the core", async || {
+            kernel.load(Module::Llm) == (1, 1)
+        })
+        .await;
+        desk.let_through(100);
+        desk.makes(101).await;
+        if waits {
+            assert_eq!(kernel.load(Module::Llm), (1, 1), "{text}");
+        } else {
+            let got = results(&kernel, short).await;
+            assert_eq!(codes(&got), [Ok(())], "{text}");
+        }
+        assert_eq!(kernel.exit(long).await.unwrap(), None, "{text}");
+        desk.let_through(1_000);
+        for pid in [long, short] {
+            kernel.wait(pid).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_taken_up_in_the_middle_of_a_generation_counts_at_once() {
+    let bed = Bed::with(&[]);
+    let (core, desk) = Scripted::paced();
+    let kernel = bed.opening().core(core).open();
+    let pids = [
+        bed.start(&kernel, &[said("a", 40)]).await,
+        bed.start(&kernel, &[said("b", 40)]).await,
+        bed.start(&kernel, &[said("c", 40)]).await,
+    ];
+    until("three on the core", async || {
+        kernel.load(Module::Llm) == (2, 1)
+    })
+    .await;
+    for text in [
+        "round_robin(quantum=3)",
+        "fifo",
+        "fair_share(quantum=2)",
+        "priority",
+        "fifo",
+    ] {
+        kernel.set_policy(Some(Module::Llm), &policy(text)).unwrap();
+        let made = desk.made();
+        desk.let_through(15);
+        desk.makes(made + 15).await;
+    }
+    desk.let_through(1_000);
+    for (pid, content) in pids.into_iter().zip(["a", "b", "c"]) {
+        let got = results(&kernel, pid).await;
+        assert_eq!(got[0].as_ref().unwrap()["text"], answer(content, 40));
+    }
+}
