@@ -144,3 +144,11 @@ fn a_run_with_many_calls_gets_no_more_than_one_with_few() {
     }
     assert_eq!(order(&mut yard), [0, 6, 1, 7, 2, 8, 3, 4, 5]);
 }
+
+#[test]
+fn the_guide_tells_of_every_policy() {
+    let guide = include_str!("../../../../../docs/scheduling.md");
+    for kind in KINDS {
+        assert!(guide.contains(&format!("| `{}` |", kind.name)), "{}", kind.name);
+    }
+}
