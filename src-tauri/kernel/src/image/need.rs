@@ -55,11 +55,6 @@ impl Needed {
             On::Processes => Resource::Processes,
             On::Clock => Resource::Clock,
         };
-        Grant {
-            resource,
-            rights: self.rights.clone(),
-            stance: self.stance,
-            uses: None,
-        }
+        Grant::new(resource, self.rights.clone(), self.stance)
     }
 }
