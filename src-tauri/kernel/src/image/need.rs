@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bounds;
-use crate::capability::{Grant, Resource, Right, Stance};
+use crate::capability::{Constraints, Grant, Resource, Right, Stance};
 
 /// What a need is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +22,20 @@ pub enum On {
     Processes,
     /// Time.
     Clock,
+    /// Objects that outlive runs, in `shared`.
+    SharedObjects,
+    /// The registry of images.
+    Images,
+    /// Checkpoints of the same run.
+    Checkpoints,
+    /// The journal.
+    Journal,
+    /// Other programs.
+    Shell,
+    /// The network.
+    Network,
+    /// Capabilities themselves.
+    Capabilities,
 }
 
 /// A capability that an image's work takes.
@@ -37,6 +51,9 @@ pub struct Needed {
     /// Whether each use asks the person.
     #[serde(default = "allow", deserialize_with = "bounds::stance")]
     pub stance: Stance,
+    /// What must hold of a use beyond that.
+    #[serde(default, skip_serializing_if = "Constraints::is_empty")]
+    pub constraints: Constraints,
 }
 
 fn allow() -> Stance {
@@ -54,7 +71,16 @@ impl Needed {
             On::Human => Resource::Human,
             On::Processes => Resource::Processes,
             On::Clock => Resource::Clock,
+            On::SharedObjects => Resource::Objects {
+                namespace: "shared".to_owned(),
+            },
+            On::Images => Resource::Images,
+            On::Checkpoints => Resource::Checkpoints,
+            On::Journal => Resource::Journal,
+            On::Shell => Resource::Shell,
+            On::Network => Resource::Network,
+            On::Capabilities => Resource::Capabilities,
         };
-        Grant::new(resource, self.rights.clone(), self.stance)
+        Grant::new(resource, self.rights.clone(), self.stance).under(self.constraints.clone())
     }
 }
