@@ -89,6 +89,65 @@ test.each(rows)("%s", async (_, acts, decided) => {
   expect(decisions()).toEqual(decided);
 });
 
+describe("always", () => {
+  const scopes = [
+    { id: "path", words: "overwriting todo.txt in this run" },
+    { id: "folder", words: "overwriting any file in this run" },
+  ];
+  const narrow = { id: 7, answer: { always: { scope: "path" } }, digest: "d1" };
+  const wide = { id: 7, answer: { always: { scope: "folder" } }, digest: "d1" };
+  const choose = (at: number) => () => document.querySelectorAll<HTMLElement>("[data-testid=always-scope]")[at]?.click();
+  const begin = [wait(500), click("approval-always")];
+
+  const rows: [name: string, acts: Act[], decided: unknown[]][] = [
+    ["choosing it is no answer", [...begin, wait(5000)], []],
+    ["the narrowest scope is proposed", [...begin, wait(500), click("approval-approve")], [narrow]],
+    ["a wider one is chosen", [...begin, choose(1), wait(500), click("approval-approve")], [wide]],
+    ["it must have stood for half a second", [...begin, wait(499), click("approval-approve")], []],
+    ["so must another scope", [...begin, wait(500), choose(1), wait(499), press(CTRL_ENTER)], []],
+    ["Ctrl+Enter does what the button says", [...begin, wait(500), press(CTRL_ENTER)], [narrow]],
+    ["Enter on a scope does not", [...begin, wait(500), press({ key: "Enter" }, () => stage.get("always-scope"))], []],
+    ["Escape leaves it without an answer", [...begin, wait(500), press({ key: "Escape" })], []],
+    ["then a yes is to this one only", [...begin, press({ key: "Escape" }), wait(500), press(CTRL_ENTER)], [yes]],
+    ["the way back, too", [...begin, wait(500), click("approval-once"), wait(500), click("approval-approve")], [yes]],
+    ["a no is a no", [...begin, click("approval-deny")], [no]],
+    ["a change of what is asked takes the choice back", [...begin, again({ scopes, digest: "d2" }), wait(500), press(CTRL_ENTER)], [{ ...yes, digest: "d2" }]],
+  ];
+
+  test.each(rows)("%s", async (_, acts, decided) => {
+    await open(anApproval({ scopes }));
+    for (const act of acts) {
+      await act();
+      await stage.pass();
+    }
+    expect(decisions()).toEqual(decided);
+  });
+
+  test("shows the scope in words before it counts, the narrowest first", async () => {
+    await open(anApproval({ scopes }));
+    await stage.pass(500);
+    stage.get("approval-always").click();
+    await stage.pass();
+    const offered = [...stage.get("always").querySelectorAll("label")].map((label) => label.textContent?.trim());
+    expect(offered).toEqual(scopes.map(({ words }) => words));
+    expect(stage.text("always-chosen")).toBe("From now on without asking: overwriting todo.txt in this run");
+    expect(stage.text("always")).toContain("You can revoke it there at any time.");
+    expect(approve().textContent).toContain("Overwrite, always from now on");
+  });
+
+  test("is not offered where only yes and no are", async () => {
+    await open(anApproval());
+    expect(stage.find("approval-always")).toBeNull();
+  });
+});
+
+test("says when it expires, and that this is never a yes", async () => {
+  await open(anApproval({ expires_ms: Date.now() + 12 * 60_000 }));
+  expect(stage.text("approval-expiry")).toBe("Expires in 12 min; then it counts as no.");
+  await stage.pass(13 * 60_000);
+  expect(stage.text("approval-expiry")).toBe("Its time is over: it counts as no.");
+});
+
 test("the last answer closes the dialog", async () => {
   await open(anApproval());
   stage.get("approval-deny").click();
@@ -108,6 +167,15 @@ describe("several", () => {
     await stage.press(window, CTRL_ENTER);
     expect(decisions()).toEqual([yes]);
     expect(stage.bridge.count("approval_close")).toBe(0);
+  });
+
+  test("stand by the process that asks, and are walked in that order", async () => {
+    await open(anApproval(), anApproval({ id: 8, pid: 43, relative: "b.txt" }), anApproval({ id: 9, relative: "c.txt" }));
+    const items = () => [...document.querySelectorAll("[data-testid=approval-item] bdi")].map((item) => item.textContent);
+    expect(items()).toEqual(["Overwrite todo.txt?", "Overwrite c.txt?", "Overwrite b.txt?"]);
+    expect(document.querySelectorAll("[data-testid=approval-group]")).toHaveLength(2);
+    await stage.press(window, { key: "ArrowDown", altKey: true });
+    expect(stage.text("approval-title")).toBe("Overwrite c.txt?");
   });
 
   test("are walked with Alt and the arrows", async () => {
@@ -132,6 +200,11 @@ describe("when something else comes first", () => {
       "a decision in the terminal",
       () => stage.bridge.tell({ type: "decided", id: 7, approved: false, by: "terminal" }),
       "Already answered: denied (in the terminal).",
+    ],
+    [
+      "its time running out",
+      () => stage.bridge.tell({ type: "decided", id: 7, approved: false, by: "expired" }),
+      "Nobody answered in time: it counted as no.",
     ],
     [
       "the end of the process",

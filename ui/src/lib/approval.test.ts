@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { approvalTitle, bytesOf, isDangerous, linesOf, undoOf } from "./approval";
+import { answerIn, approvalTitle, bytesOf, isDangerous, linesOf, undoOf } from "./approval";
 import { anApproval } from "./fake/data";
 import { en } from "./i18n/en";
 import { zh } from "./i18n/zh";
@@ -60,4 +60,16 @@ test("in Chinese", () => {
     "51 → 50 字节",
     "3 行中的 1 行",
   ]);
+});
+
+const told = { id: 7, digest: "d1", asked_ms: 0, by: "terminal", answered_ms: null };
+
+test.each([
+  [{ ...told, state: "yes" }, "Approved in the terminal", "在终端中同意"],
+  [{ ...told, state: "no", by: "api" }, "Denied api", "api拒绝"],
+  [{ ...told, state: "waiting", by: null }, en.audit.approval.waiting, zh.audit.approval.waiting],
+  [{ ...told, state: "expired", by: null }, en.audit.approval.expired, zh.audit.approval.expired],
+  [{ ...told, state: "something new", by: null }, "something new", "something new"],
+])("an answer told: %j", (answer, english, chinese) => {
+  expect([answerIn(answer, en), answerIn(answer, zh)]).toEqual([english, chinese]);
 });

@@ -1,7 +1,8 @@
 /** An approval in words. */
 
-import { count } from "./format";
+import { count, moment } from "./format";
 import type { Words } from "./i18n/en";
+import type { ApprovalTold } from "./types/ApprovalTold";
 import type { ApprovalView } from "./types/ApprovalView";
 
 /** The question itself: `Overwrite todo.txt?` */
@@ -67,7 +68,38 @@ export function isDangerous(approval: ApprovalView): boolean {
   return !approval.undoable || approval.effect === "delete" || approval.risks.includes("repeat");
 }
 
-/** What an answer is bound to: a change of it is another question. */
-export function identity(approval: ApprovalView): string {
-  return `${approval.id}:${approval.digest}`;
+/** What an answer is bound to, and how far it would reach: a change of either is another question. */
+export function identity(approval: ApprovalView, scope: string | null = null): string {
+  return `${approval.id}:${approval.digest}:${scope ?? ""}`;
+}
+
+/** Approvals by the process that asks, in the order of the oldest of each. */
+export function byProcess(approvals: ApprovalView[]): ApprovalView[][] {
+  const groups = new Map<number, ApprovalView[]>();
+  for (const approval of approvals) {
+    const group = groups.get(approval.pid);
+    if (group === undefined) groups.set(approval.pid, [approval]);
+    else group.push(approval);
+  }
+  return [...groups.values()];
+}
+
+/** Where an answer was given, in words; the surface's own name where we have none for it. */
+export function whereOf(by: string, t: Words): string {
+  return t.approval.by[by as keyof typeof t.approval.by] ?? by;
+}
+
+/** How an approval was answered, by whom and when: `Approved in the terminal, 09:14`. */
+export function answerIn({ state, by, answered_ms: at }: ApprovalTold, t: Words): string {
+  const how = t.audit.approval[state as keyof typeof t.audit.approval] ?? state;
+  if (by === null || (state !== "yes" && state !== "no")) return how;
+  const where = whereOf(by, t);
+  return at === null ? t.audit.answered(how, where) : t.audit.answeredAt(how, where, moment(at, t.locale, Date.now()));
+}
+
+/** How a question that no longer waits was answered: `answered in the terminal: denied`. */
+export function answeredHow(approved: boolean, by: string, t: Words): string {
+  const where = t.approvals.answeredBy[by as keyof typeof t.approvals.answeredBy] ?? t.approvals.answeredElse(by);
+  const byNobody = by === "expired" || by === "process ended";
+  return byNobody ? where : t.approvals.told(where, approved ? t.approvals.yes : t.approvals.no);
 }

@@ -4,17 +4,26 @@
  */
 
 import type { Bridge, Request, Signals } from "./bridge";
-import type { ApprovalView } from "./types/ApprovalView";
 import type { Decide } from "./types/Decide";
 import type { Event } from "./types/Event";
-import type { ProcessDetail } from "./types/ProcessDetail";
 import type { ProcessView } from "./types/ProcessView";
 import type { Reply } from "./types/Reply";
-import type { StepView } from "./types/StepView";
-import { type FakeHouse, believableHouse, detailOf, processRow } from "./fake/data";
+import type { SignalView } from "./types/SignalView";
+import { aCheckpoint, type FakeHouse, detailOf, processRow } from "./fake/data";
+import { chainOf, rowsOf } from "./fake/journal";
+import { checkpointDetail, explanation } from "./fake/rights";
 
 export type { FakeHouse } from "./fake/data";
-export { anApproval, aProcess, emptyHouse } from "./fake/data";
+export {
+  aBudget,
+  aCapability,
+  aCheckpoint,
+  aGrant,
+  anApproval,
+  aProcess,
+  aRow,
+  emptyHouse,
+} from "./fake/data";
 
 type Heard = { [K in keyof Signals]?: ((payload: Signals[K]) => void)[] };
 
@@ -67,6 +76,11 @@ export class FakeBridge implements Bridge {
     this.calls.push(["approval_close", null]);
   }
 
+  async save(name: string, pieces: string[]) {
+    this.calls.push(["save", { name, pieces }]);
+    return null;
+  }
+
   async on<K extends keyof Signals>(signal: K, heard: (payload: Signals[K]) => void) {
     const all: ((payload: Signals[K]) => void)[] = (this.#heard[signal] ??= []);
     all.push(heard);
@@ -96,7 +110,7 @@ export class FakeBridge implements Bridge {
       case "process": {
         const process = house.processes.find(({ pid }) => pid === request.pid);
         if (!process) {
-          return { reply: "error", code: "not_found", message: `there is no process \`${request.pid}\``, hint: null };
+          return notFound(`there is no process \`${request.pid}\``);
         }
         return { reply: "process", ...structuredClone(detailOf(house, process)) };
       }
@@ -108,12 +122,53 @@ export class FakeBridge implements Bridge {
         house.questions = house.questions.filter(({ id }) => id !== request.id);
         return { reply: "decided", counted: true, note: null };
       case "signal":
-        if (request.signal === "kill") this.end(request.pid, "killed");
+        this.heed(request.pid, request.signal);
         return { reply: "done" };
+      case "send_message":
+      case "revoke_capability":
+        return { reply: "done" };
+      case "grants":
+        return { reply: "grants", grants: structuredClone(house.grants) };
+      case "revoke_grant":
+        for (const grant of house.grants) if (grant.id === request.id) grant.revoked_ms = Date.now();
+        return { reply: "done" };
+      case "capabilities":
+        return { reply: "capabilities", capabilities: house.capabilities.filter(({ pid }) => pid === request.pid) };
+      case "explain":
+        return { reply: "explanation", ...explanation(request.pid, request.what) };
+      case "checkpoints":
+        return { reply: "checkpoints", checkpoints: house.checkpoints.filter(({ pid }) => pid === request.pid) };
+      case "create_checkpoint": {
+        const made = aCheckpoint({ id: house.checkpoints.length + 10, pid: request.pid, label: request.label });
+        house.checkpoints.unshift(made);
+        return { reply: "checkpoint", ...checkpointDetail(made) };
+      }
+      case "checkpoint":
+      case "restore_checkpoint": {
+        const found = house.checkpoints.find(({ id }) => id === request.id);
+        if (!found) return notFound(`there is no checkpoint \`${request.id}\``);
+        return { reply: "checkpoint", ...checkpointDetail(found) };
+      }
+      case "fork_checkpoint":
+        return { reply: "started", ...this.begin(`from checkpoint ${request.id}`) };
+      case "objects":
+        return { reply: "objects", objects: house.objects[request.pid] ?? [] };
+      case "chain": {
+        const chain = chainOf(house.log, house.processes, request.pid, request.seq);
+        return chain ? { reply: "chain", ...chain } : notFound(`the journal has no call ${request.seq} of pid \`${request.pid}\``);
+      }
+      case "log_verify":
+        return { reply: "verified", ...house.verified };
+      case "log_export": {
+        const rest = house.log.toReversed().filter(({ id }) => id > (request.after ?? 0));
+        const piece = rest.slice(0, 400);
+        const after = piece.length < rest.length ? (piece.at(-1)?.id ?? null) : null;
+        return { reply: "exported", lines: piece.map((row) => JSON.stringify(row)), after };
+      }
       case "undo":
         return { reply: "started", ...this.begin(`undo run ${request.run}`) };
       case "log":
-        return { reply: "log", rows: house.log.slice(0, request.limit ?? 100) };
+        return { reply: "log", rows: rowsOf(house.log, request) };
       case "doctor":
         return { reply: "doctor", checks: house.checks };
       case "models":
@@ -131,8 +186,19 @@ export class FakeBridge implements Bridge {
       case "watch":
         return { reply: "done" };
       default:
-        return { reply: "error", code: "unavailable", message: `\`${request.command}\` is not there yet`, hint: null };
+        return notFound(`the made-up house does not know \`${request.command}\``);
     }
+  }
+
+  protected heed(pid: number, signal: SignalView): void {
+    if (signal === "kill") {
+      this.end(pid, "killed");
+      return;
+    }
+    const process = this.house.processes.find((other) => other.pid === pid);
+    if (!process || signal === "interrupt") return;
+    process.state = signal === "pause" ? "paused" : "running";
+    this.tell({ type: "process", process: { ...process } });
   }
 
   /** Starts a process that does nothing by itself. */
@@ -155,90 +221,6 @@ export class FakeBridge implements Bridge {
   }
 }
 
-/** A house with a believable past, whose agents act out a request. */
-export function believable(): Bridge {
-  return new ActingBridge(believableHouse());
-}
-
-const SUMMARY =
-  "Saved the summary as `summary.md`.\n\n- The lease for **Mill Lane 7** ends on 30 September 2027.\n- Notice must be given three months before.\n- The deposit is two months' rent.";
-
-/** Acts out a request: it reads, writes after a yes where the words ask for it, and answers. */
-class ActingBridge extends FakeBridge {
-  #asked = new Map<number, (approved: boolean) => void>();
-
-  override async decide(decision: Decide): Promise<Reply> {
-    const reply = await super.decide(decision);
-    this.#asked.get(decision.id)?.(decision.answer !== "no");
-    return reply;
-  }
-
-  override async openApproval(id: number | null) {
-    await super.openApproval(id);
-    window.open(`approval.html?id=${id}`, "approval", "width=640,height=620");
-  }
-
-  override async openMain(pid: number | null) {
-    await super.openMain(pid);
-    window.open(`index.html?pid=${pid}`, "main", "width=1120,height=680");
-  }
-
-  protected override begin(goal: string) {
-    const started = super.begin(goal);
-    void this.#act(started.pid, goal);
-    return started;
-  }
-
-  async #act(pid: number, goal: string) {
-    await this.#step(pid, step(1, "fs.list", "List the workspace", "3 files"), 500);
-    await this.#step(pid, step(2, "fs.read", "Read notes.md", "1,204 bytes, text"), 700);
-    if (/save|write|change|delete|move|存|写|改|删/i.test(goal) && !(await this.#write(pid))) {
-      await this.#speak(pid, "Nothing was written: you said no.");
-    } else await this.#speak(pid, SUMMARY);
-    this.end(pid, "exited");
-  }
-
-  async #write(pid: number): Promise<boolean> {
-    const approval: ApprovalView = { ...writing(pid), asked_ms: Date.now() };
-    const waiting = step(3, "fs.write", "Write summary.md", "");
-    this.tell({ type: "step", pid, run: pid, step: { ...waiting, state: "waiting" } });
-    this.house.approvals.push(approval);
-    this.tell({ type: "approval", ...approval });
-    const approved = await new Promise<boolean>((decided) => this.#asked.set(approval.id, decided));
-    const state = approved ? "done" : "denied";
-    const detail = approved ? "184 bytes" : "you said no";
-    this.tell({ type: "step", pid, run: pid, step: { ...waiting, state, detail, elapsed_ms: 4200 } });
-    return approved;
-  }
-
-  async #step(pid: number, done: StepView, ms: number) {
-    this.tell({ type: "step", pid, run: pid, step: { ...done, detail: "", state: "running" } });
-    await pause(ms);
-    this.tell({ type: "step", pid, run: pid, step: { ...done, state: "done", elapsed_ms: ms } });
-  }
-
-  async #speak(pid: number, text: string) {
-    for (const piece of text.match(/\s*\S+/g) ?? []) {
-      if (!this.house.processes.some((process) => process.pid === pid && process.ended_ms === null)) return;
-      this.tell({ type: "token", pid, run: pid, text: piece });
-      await pause(40);
-    }
-    this.tell({ type: "answer", pid, run: pid, text });
-    const detail: ProcessDetail | undefined = this.house.details[pid];
-    if (detail) detail.answer = text;
-  }
-}
-
-function step(seq: number, name: string, title: string, detail: string): StepView {
-  return { seq, name, title, detail, state: "running", elapsed_ms: null };
-}
-
-function writing(pid: number): ApprovalView {
-  const made = believableHouse().approvals[1];
-  if (!made) throw new Error("the made-up house has no second approval");
-  return { ...made, id: 1000 + pid, pid, run: pid };
-}
-
-function pause(ms: number) {
-  return new Promise((over) => setTimeout(over, ms));
+function notFound(message: string): Reply {
+  return { reply: "error", code: "not_found", message, hint: null };
 }

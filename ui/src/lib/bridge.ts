@@ -36,6 +36,8 @@ export interface Bridge {
   openMain(pid: number | null): Promise<void>;
   openApproval(id: number | null): Promise<void>;
   closeApproval(): Promise<void>;
+  /** Saves a text, in pieces, in the person's folder for downloads. */
+  save(name: string, pieces: string[]): Promise<Problem | null>;
   /** Hears a signal until the returned function is called. */
   on<K extends keyof Signals>(signal: K, heard: (payload: Signals[K]) => void): Promise<() => void>;
 }
@@ -43,7 +45,7 @@ export interface Bridge {
 /** The bridge of the page this runs in. */
 export async function connect(): Promise<Bridge> {
   if (isTauri()) return tauri;
-  if (import.meta.env.DEV) return (await import("./bridge.fake")).believable();
+  if (import.meta.env.DEV) return (await import("./fake/acting")).believable();
   throw new Error("this page works only inside Steward");
 }
 
@@ -75,8 +77,23 @@ const tauri: Bridge = {
   openMain: (pid) => invoke("open_main", { pid }),
   openApproval: (id) => invoke("open_approval", { id }),
   closeApproval: () => invoke("approval_close"),
+  save: async (name, pieces) => {
+    download(name, new Blob(pieces, { type: "application/x-ndjson" }));
+    return null;
+  },
   on: (signal, heard) => listen<Signals[typeof signal]>(signal, (event) => heard(event.payload)),
 };
+
+/** How long the web view may take to begin reading what is saved. */
+const SAVING_MS = 60_000;
+
+function download(name: string, content: Blob): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), SAVING_MS);
+}
 
 async function reply(call: Promise<Reply>): Promise<Reply> {
   try {

@@ -1,14 +1,23 @@
 import { createSubscriber } from "svelte/reactivity";
 
-const TICK_MS = 100;
-
-const tick = createSubscriber((update) => {
-  const timer = setInterval(update, TICK_MS);
-  return () => clearInterval(timer);
-});
+const tenths = ticking(100);
+const seconds = ticking(1000);
 
 /** The time in Unix milliseconds. It ticks only while something on the page reads it. */
 export function now(): number {
-  tick();
+  tenths();
   return Date.now();
+}
+
+/** The same, ten times less often: for what is told in seconds or minutes. */
+export function nowish(): number {
+  seconds();
+  return Date.now();
+}
+
+function ticking(ms: number) {
+  return createSubscriber((update) => {
+    const timer = setInterval(update, ms);
+    return () => clearInterval(timer);
+  });
 }

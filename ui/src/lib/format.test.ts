@@ -13,6 +13,10 @@ const rows: [name: string, got: string, expected: string][] = [
   ["minutes", format.duration(185_000, "en-GB"), "3 min 5 s"],
   ["hours", format.duration(7_260_000, "en-GB"), "2 h 1 min"],
   ["a clock set back", format.duration(-5, "en-GB"), "0.0 s"],
+  ["minutes left", format.remaining(12 * 60_000 + 59_000), "12 min"],
+  ["hours left", format.remaining(3_900_000), "1 h 5 min"],
+  ["seconds left", format.remaining(59_999), "59 s"],
+  ["nothing left", format.remaining(-1), "0 s"],
   ["today", format.moment(NOON - 60_000, "en-GB", NOON), "11:59"],
   ["another day", format.moment(NOON - 86_400_000, "en-GB", NOON), "7 May, 12:00"],
   ["another day in Chinese", format.moment(NOON - 86_400_000, "zh-CN", NOON), "5月7日 12:00"],
@@ -28,4 +32,20 @@ const rows: [name: string, got: string, expected: string][] = [
 
 test.each(rows)("%s", (_, got, expected) => {
   expect(got).toBe(expected);
+});
+
+const times: [text: string, at: number | null][] = [
+  ["2026-05-08", new Date(2026, 4, 8).getTime()],
+  [" 2026-5-8 9:05 ", new Date(2026, 4, 8, 9, 5).getTime()],
+  ["2026-05-08T12:00", NOON],
+  ["2026-02-29", null],
+  ["2026-13-01", null],
+  ["2026-05-08 24:00", null],
+  ["2026-05-08 09:60", null],
+  ["8 May 2026", null],
+  ["", null],
+];
+
+test.each(times)("`%s` as a time", (text, at) => {
+  expect(format.written(text)).toBe(at);
 });

@@ -32,6 +32,25 @@ export function duration(ms: number, locale: string): string {
   return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
 }
 
+/** How long is left, never more than there is: `12 min`, `1 h 5 min`, `40 s`. */
+export function remaining(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const minutes = Math.floor(seconds / 60);
+  if (minutes === 0) return `${seconds} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours > 0 ? `${hours} h ${minutes % 60} min` : `${minutes} min`;
+}
+
+/** A day and an hour as a person writes them, `2026-12-01` or `2026-12-01 09:30`, in local time; null for anything else. */
+export function written(text: string): number | null {
+  const parts = /^(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{2}))?$/.exec(text.trim());
+  if (parts === null) return null;
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0] = parts.slice(1).map((part) => Number(part ?? 0));
+  const at = new Date(year, month - 1, day, hour, minute);
+  const stands = at.getMonth() === month - 1 && at.getDate() === day && hour < 24 && minute < 60;
+  return stands ? at.getTime() : null;
+}
+
 /** The hour of today, or the day and the hour. */
 export function moment(ms: number, locale: string, now: number): string {
   const day = (at: number) => new Date(at).toDateString();

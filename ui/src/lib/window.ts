@@ -17,7 +17,11 @@ export function slice(total: number, height: number, scrolled: number, seen: num
 
 /** Where to scroll so that a row is wholly in sight; where it stands if it already is. */
 export function reveal(at: number, height: number, scrolled: number, seen: number): number {
-  const top = at * height;
+  return revealed(at * height, height, scrolled, seen);
+}
+
+/** The same for a row that stands at `top`. */
+export function revealed(top: number, height: number, scrolled: number, seen: number): number {
   if (top < scrolled) return top;
   if (top + height > scrolled + seen) return top + height - seen;
   return scrolled;

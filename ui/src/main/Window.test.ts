@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { anApproval, aProcess, emptyHouse, type FakeHouse, logRow } from "../lib/bridge.fake";
+import { aProcess, emptyHouse, type FakeHouse } from "../lib/bridge.fake";
 import { speak } from "../lib/i18n/index.svelte";
 import { Stage } from "../testing";
 import Window from "./Window.svelte";
@@ -40,7 +40,7 @@ describe("empty places say what to do", () => {
     ["chat", "No chats yet."],
     ["agents", "No agent has run yet."],
     ["approvals", "Nothing waits for you."],
-    ["journal", "The journal is empty."],
+    ["audit", "The journal is empty."],
   ])("%s", async (place, says) => {
     await open();
     await go(place);
@@ -55,14 +55,21 @@ describe("agents", () => {
     aProcess({ pid: 1, run: 1, goal: "When does the lease end?", ...ended }),
   ];
 
+  /** Goes to the agents and unfolds those that have ended. */
+  async function unfold() {
+    await go("agents");
+    const tree = document.querySelector("[role=tree]");
+    if (!tree) throw new Error("there is no tree");
+    for (const key of ["End", "ArrowRight"]) await stage.press(tree, { key });
+  }
+
   test("are searched and walked with the arrows from the search field", async () => {
     await open({ processes });
     await go("agents");
     const search = document.querySelector<HTMLInputElement>("[data-search]");
     if (!search) throw new Error("no search field");
     await stage.press(search, { key: "ArrowDown" });
-    await stage.press(search, { key: "ArrowDown" });
-    expect(document.querySelector("[aria-selected=true] bdi")?.textContent).toBe("Weekly chart");
+    expect(document.querySelector("[aria-selected=true] bdi")?.textContent).toBe("Tidy the letters");
     await stage.type(search, "lease end");
     expect(titles("agent-row")).toEqual(["When does the lease end?"]);
     await stage.type(search, "nothing like it");
@@ -77,6 +84,8 @@ describe("agents", () => {
     await stage.pass();
     stage.get("stop-button").click();
     await stage.pass();
+    stage.get("stop-button-yes").click();
+    await stage.pass();
     expect(calls("signal")).toEqual([{ command: "signal", pid: 3, signal: "kill" }]);
     expect(stage.find("agents-count")).toBeNull();
     expect(stage.text("agent-state")).toBe("stopped");
@@ -84,7 +93,7 @@ describe("agents", () => {
 
   test("undo is offered only where something can be undone, and leads to its process", async () => {
     await open({ processes });
-    await go("agents");
+    await unfold();
     all("agent-row")[2]?.click();
     await stage.pass();
     expect(stage.find("undo-button")).toBeNull();
@@ -109,7 +118,7 @@ describe("agents", () => {
   test("ten thousand are a few rows on the page", async () => {
     const many = Array.from({ length: 10_000 }, (_, i) => aProcess({ pid: 10_000 - i, run: 10_000 - i, ...ended }));
     await open({ processes: many });
-    await go("agents");
+    await unfold();
     expect(all("agent-row").length).toBeLessThan(40);
     expect(all("agent-row")[0]?.getAttribute("aria-setsize")).toBe("10000");
   });
@@ -144,7 +153,7 @@ describe("chat", () => {
   test("a draft is still there after a look elsewhere", async () => {
     await open();
     await stage.type(stage.get<HTMLTextAreaElement>("chat-input"), "half a thou");
-    await go("journal");
+    await go("audit");
     await go("chat");
     expect(stage.get<HTMLTextAreaElement>("chat-input").value).toBe("half a thou");
   });
@@ -156,43 +165,6 @@ describe("chat", () => {
     await stage.pass();
     expect(all("chat-run").map((run) => run.dataset["pid"])).toEqual(["5"]);
   });
-});
-
-describe("approvals", () => {
-  test("are counted, shown in full, and answered only in their dialog", async () => {
-    await open({ approvals: [anApproval(), anApproval({ id: 8, relative: "b.txt" })] });
-    expect([stage.text("approvals-count"), document.title]).toEqual(["2", "(2) Steward"]);
-    await go("approvals");
-    all("approval-row")[1]?.click();
-    await stage.pass();
-    expect(stage.text("approval-bytes")).toBe("51 → 50 bytes · 1 line of 3");
-    expect([stage.find("approval-approve"), stage.find("approval-deny")]).toEqual([null, null]);
-    stage.get("approval-review").click();
-    expect(calls("open_approval")).toEqual([8]);
-    expect(calls("decide")).toEqual([]);
-  });
-
-  test("a question is answered where it stands", async () => {
-    await open({ questions: [{ id: 3, pid: 1, run: 1, text: "Which?", choices: ["a.csv", "b.csv"], asked_ms: 0 }] });
-    await go("approvals");
-    stage.get("question-row").querySelectorAll("button")[1]?.click();
-    await stage.pass();
-    expect(calls("answer_question")).toEqual([{ command: "answer_question", id: 3, text: "b.csv" }]);
-    expect(stage.find("question-row")).toBeNull();
-  });
-});
-
-test("the journal is filtered and its row read whole", async () => {
-  const row = logRow({ id: 2, pid: 41, seq: 2, kind: "decision", name: "fs.write", detail: "approval 7: approved" });
-  await open({ log: [row, { ...row, id: 1, kind: "intent", detail: "todo.txt" }] });
-  await go("journal");
-  const search = document.querySelector<HTMLInputElement>("[data-search]");
-  if (!search) throw new Error("no filter field");
-  await stage.type(search, "41 decision");
-  expect(all("journal-row")).toHaveLength(1);
-  all("journal-row")[0]?.click();
-  await stage.pass();
-  expect(stage.text("journal-detail")).toContain("approval 7: approved");
 });
 
 describe("settings", () => {
@@ -240,7 +212,7 @@ test("? lists the keys, but not while one is writing", async () => {
 test("Ctrl and a figure go to a place", async () => {
   await open();
   await stage.press(document.body, { key: "4", ctrlKey: true });
-  expect(stage.get("nav-journal").getAttribute("aria-current")).toBe("page");
+  expect(stage.get("nav-audit").getAttribute("aria-current")).toBe("page");
 });
 
 test("what could not be read says why and can be tried again", async () => {

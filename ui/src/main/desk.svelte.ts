@@ -1,5 +1,6 @@
 /** Where the person is in the window: kept when they look elsewhere and come back. */
 
+import type { Audit } from "./audit.svelte";
 import type { Place } from "./place";
 import { type Links, readLinks } from "./threads";
 
@@ -9,13 +10,21 @@ export class Desk {
   chat: number | null = $state(null);
   draft = $state("");
   pid: number | null = $state(null);
+  /** The row of the tree of agents, where it is not that of `pid`. */
+  branch: string | null = $state(null);
+  /** What was opened and closed in the tree of agents. */
+  opened: Record<string, boolean> = $state({});
+  part: "steps" | "capabilities" | "checkpoints" | "objects" = $state("steps");
+  approvals: "waiting" | "standing" = $state("waiting");
   approval: number | null = $state(null);
-  row: number | null = $state(null);
-  searches: Record<"chat" | "agents" | "approvals" | "journal", string> = $state({
+  grant: number | null = $state(null);
+  /** The search and the checks of the journal: begun once, they go on while one looks elsewhere. */
+  audit: Audit | null = $state(null);
+  searches: Record<"chat" | "agents" | "approvals" | "standing", string> = $state({
     chat: "",
     agents: "",
     approvals: "",
-    journal: "",
+    standing: "",
   });
   links: Links = $state(readLinks(localStorage));
 
@@ -30,6 +39,7 @@ export class Desk {
 
   showAgent(pid: number): void {
     this.pid = pid;
+    this.branch = null;
     this.searches.agents = "";
     this.place = "agents";
   }

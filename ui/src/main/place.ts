@@ -1,3 +1,3 @@
 /** The places of the window, in the order shown. */
-export const places = ["chat", "agents", "approvals", "journal", "settings"] as const;
+export const places = ["chat", "agents", "approvals", "audit", "settings"] as const;
 export type Place = (typeof places)[number];

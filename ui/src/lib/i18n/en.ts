@@ -1,3 +1,7 @@
+import { agents, budget, capability, checkpoint, object } from "./agents.en";
+import { always, approvals, standing } from "./approvals.en";
+import { audit } from "./audit.en";
+
 /** English. Every other language has exactly these words; a missing one is a type error. */
 export const en = {
   locale: "en-GB",
@@ -67,7 +71,7 @@ export const en = {
     chat: "Chat",
     agents: "Agents",
     approvals: "Approvals",
-    journal: "Journal",
+    audit: "Audit",
     settings: "Settings",
     running: (n: number) => `${n} running`,
     waitingForYou: (n: number) => `${n} waiting for you`,
@@ -90,34 +94,15 @@ export const en = {
     gone: "This chat is no longer in the list of processes.",
   },
 
-  agents: {
-    search: "Search agents",
-    empty: "No agent has run yet. Ask for something in Chat or with the hotkey.",
-    noMatch: "No agent matches. Clear the search to see all.",
-    pick: "Choose an agent to see what it does, step by step.",
-    noSteps: "It took no steps.",
-    stop: "Stop",
-    undo: "Undo what it did",
-    undoSays: "Puts its files back as they were. You see the list first and say yes or no.",
-    undoStarted: (pid: number) => `The undo runs as pid ${pid}. It asks you before it changes anything.`,
-    undoShow: "Show it",
-    tokens: (n: string, one: boolean) => (one ? `${n} token` : `${n} tokens`),
-    pid: (pid: number) => `pid ${pid}`,
-    childOf: (pid: number) => `started by pid ${pid}`,
-    inChat: "Show in Chat",
-    answer: "Answer",
-  },
+  agents,
+  budget,
+  capability,
+  checkpoint,
+  object,
 
-  approvals: {
-    search: "Search approvals",
-    empty: "Nothing waits for you. When an agent wants to overwrite, move or delete something, it asks here first.",
-    noMatch: "No approval matches. Clear the search to see all.",
-    pick: "Choose an approval to see exactly what it would do.",
-    review: "Review",
-    reviewSays: "You answer in a dialog of its own.",
-    questions: "Questions",
-    asked: (time: string) => `asked ${time}`,
-  },
+  approvals,
+  standing,
+  always,
 
   approval: {
     title: {
@@ -158,6 +143,7 @@ export const en = {
     },
     window: "Approval",
     who: (image: string, pid: number, goal: string) => `${image} (pid ${pid}) for “${goal}”`,
+    time: "Time",
     file: "File",
     from: "From",
     to: "To",
@@ -197,25 +183,13 @@ export const en = {
     lapsed: "Nobody needs this answer any more: the process has ended.",
     answering: "sending your answer…",
     notCounted: "Another answer came first. This one does not count.",
-    by: { window: "in the window", terminal: "in the terminal", "process ended": "the process ended" },
+    expires: (left: string) => `Expires in ${left}; then it counts as no.`,
+    expired: "Its time is over: it counts as no.",
+    lapsedTime: "Nobody answered in time: it counted as no.",
+    by: { window: "in the window", terminal: "in the terminal", dialog: "in the dialog" },
   },
 
-  journal: {
-    filter: "Filter by word or pid",
-    empty: "The journal is empty. Everything an agent does is written here.",
-    noMatch: "No row matches. Clear the filter to see all.",
-    pick: "Choose a row to read all of it.",
-    refresh: "Read again",
-    more: "Read earlier rows",
-    rows: (n: string) => `${n} rows`,
-    row: "Row",
-    time: "Time",
-    process: "Process",
-    call: "Call",
-    kind: "Kind",
-    name: "Name",
-    detail: "Detail",
-  },
+  audit,
 
   settings: {
     title: "Settings",
@@ -258,6 +232,13 @@ export const en = {
     send: "send",
     newline: "new line",
     stop: "stop what runs",
+    open: "open and close a branch of a tree",
+    pause: "in the list of agents: pause, or resume",
+    interrupt: "in the list of agents: interrupt",
+    message: "in the list of agents: write a message",
+    stopAgent: "in the list of agents: stop it, asked once more",
+    chain: "in Audit: what is behind a row",
+    back: "back to the list",
     history: "earlier requests",
     goOn: "go on in chat",
     hide: "close; work goes on",

@@ -1,3 +1,6 @@
+import { agents, budget, capability, checkpoint, object } from "./agents.zh";
+import { always, approvals, standing } from "./approvals.zh";
+import { audit } from "./audit.zh";
 import type { Words } from "./en";
 
 /** 中文。按中文的说法写，不照英文逐字译。 */
@@ -69,7 +72,7 @@ export const zh: Words = {
     chat: "对话",
     agents: "智能体",
     approvals: "审批",
-    journal: "日志",
+    audit: "审计",
     settings: "设置",
     running: (n) => `${n} 个在运行`,
     waitingForYou: (n) => `${n} 件等你答复`,
@@ -92,34 +95,15 @@ export const zh: Words = {
     gone: "进程列表里已经没有这段对话。",
   },
 
-  agents: {
-    search: "搜索智能体",
-    empty: "还没有智能体运行过。在对话里或用快捷键说一件要做的事。",
-    noMatch: "没有相符的智能体。清空搜索可看全部。",
-    pick: "选一个智能体，看它每一步做了什么。",
-    noSteps: "没有步骤。",
-    stop: "停止",
-    undo: "撤销它做的事",
-    undoSays: "把它改过的文件恢复原样。会先列给你看，由你决定。",
-    undoStarted: (pid) => `撤销正在进行（pid ${pid}），动文件之前会先问你。`,
-    undoShow: "查看",
-    tokens: (n) => `${n} 个 token`,
-    pid: (pid) => `pid ${pid}`,
-    childOf: (pid) => `由 pid ${pid} 启动`,
-    inChat: "在对话中查看",
-    answer: "回答",
-  },
+  agents,
+  budget,
+  capability,
+  checkpoint,
+  object,
 
-  approvals: {
-    search: "搜索审批",
-    empty: "没有等你答复的事。智能体要覆盖、移动或删除文件时，会先来这里问你。",
-    noMatch: "没有相符的审批。清空搜索可看全部。",
-    pick: "选一项，看它究竟要做什么。",
-    review: "查看",
-    reviewSays: "在单独的对话框里答复。",
-    questions: "问题",
-    asked: (time) => `${time} 提出`,
-  },
+  approvals,
+  standing,
+  always,
 
   approval: {
     title: {
@@ -160,6 +144,7 @@ export const zh: Words = {
     },
     window: "审批",
     who: (image, pid, goal) => `${image}（pid ${pid}），为了“${goal}”`,
+    time: "时限",
     file: "文件",
     from: "原位置",
     to: "新位置",
@@ -198,25 +183,13 @@ export const zh: Words = {
     lapsed: "不用再答复了：进程已经结束。",
     answering: "正在送出你的答复…",
     notCounted: "已经有人先答复，这次不算。",
-    by: { window: "在窗口中", terminal: "在终端中", "process ended": "进程已结束" },
+    expires: (left) => `${left}后过期，过期算拒绝。`,
+    expired: "已过期，算拒绝。",
+    lapsedTime: "没有人按时答复，算拒绝。",
+    by: { window: "在窗口中", terminal: "在终端中", dialog: "在对话框中" },
   },
 
-  journal: {
-    filter: "按词或 pid 筛选",
-    empty: "日志是空的。智能体做的每件事都会记在这里。",
-    noMatch: "没有相符的记录。清空筛选可看全部。",
-    pick: "选一行，看完整内容。",
-    refresh: "重新读取",
-    more: "读更早的记录",
-    rows: (n) => `${n} 行`,
-    row: "行号",
-    time: "时间",
-    process: "进程",
-    call: "调用",
-    kind: "类别",
-    name: "名称",
-    detail: "详情",
-  },
+  audit,
 
   settings: {
     title: "设置",
@@ -259,6 +232,13 @@ export const zh: Words = {
     send: "发送",
     newline: "换行",
     stop: "停止正在做的事",
+    open: "展开和收起分支",
+    pause: "在智能体列表中：暂停，或继续",
+    interrupt: "在智能体列表中：中断",
+    message: "在智能体列表中：留言",
+    stopAgent: "在智能体列表中：停止，会再问一次",
+    chain: "在审计中：看一行的来龙去脉",
+    back: "回到列表",
     history: "以前的要求",
     goOn: "转到对话",
     hide: "关闭，事情照做",

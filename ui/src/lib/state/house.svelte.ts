@@ -5,6 +5,7 @@ import type { Event } from "../types/Event";
 import type { Problem } from "../types/Problem";
 import type { Settings } from "../types/Settings";
 import type { SettingsChange } from "../types/SettingsChange";
+import type { SignalView } from "../types/SignalView";
 import type { Submit } from "../types/Submit";
 import { apply, emptyWorld, takeIn, type World } from "./world";
 
@@ -86,8 +87,16 @@ export class House {
     return ask(this.bridge, { command: "submit", ...submit }, "started");
   }
 
+  signal(pid: number, signal: SignalView) {
+    return ask(this.bridge, { command: "signal", pid, signal }, "done");
+  }
+
   kill(pid: number) {
-    return ask(this.bridge, { command: "signal", pid, signal: "kill" }, "done");
+    return this.signal(pid, "kill");
+  }
+
+  sendMessage(pid: number, text: string) {
+    return ask(this.bridge, { command: "send_message", pid, text }, "done");
   }
 
   undo(run: number) {

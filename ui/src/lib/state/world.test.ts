@@ -3,7 +3,7 @@ import { anApproval, aProcess } from "../fake/data";
 import type { Event } from "../types/Event";
 import type { StepState } from "../types/StepState";
 import type { StepView } from "../types/StepView";
-import { apply, emptyTale, emptyWorld, MAX_SAID, MAX_TALES, MAX_TEXT, takeIn, type World } from "./world";
+import { apply, emptyTale, emptyWorld, MAX_ANSWERED, MAX_SAID, MAX_TALES, MAX_TEXT, takeIn, type World } from "./world";
 
 const token = (text: string, pid = 41): Event => ({ type: "token", pid, run: 41, text });
 const message = (text: string): Event => ({ type: "message", pid: 41, run: 41, text });
@@ -22,6 +22,7 @@ const tale = (world: World) => world.tales[41];
 const steps = (world: World) => tale(world)?.steps.map(({ seq, state }) => `${seq} ${state}`);
 const pids = (world: World) => world.processes.map(({ pid, state }) => `${pid} ${state}`);
 const approvals = (world: World) => world.approvals.map(({ id, digest }) => `${id} ${digest}`);
+const answered = (world: World) => world.answered.map(({ approval: { id }, by }) => `${id} ${by}`);
 const questions = (world: World) => world.questions.map(({ id }) => id);
 
 const rows: [name: string, events: Event[], look: (world: World) => unknown, expected: unknown][] = [
@@ -49,6 +50,12 @@ const rows: [name: string, events: Event[], look: (world: World) => unknown, exp
     ["7 d1"],
     undefined,
   ]],
+  ["what was answered stays in sight, the last first", [approval({ id: 7 }), approval({ id: 9 }), decided(7), decided(9)], answered, [
+    "9 terminal",
+    "7 terminal",
+  ]],
+  ["but not once it waits again", [approval({ id: 7 }), decided(7), approval({ id: 7 })], answered, []],
+  ["an answer to something never seen shows nothing", [decided(7)], answered, []],
   ["a decision on something unknown changes no list", [decided(99)], approvals, []],
   ["questions wait until their process ends", [question(1), question(2, 42), done(true)], questions, [2]],
   ["what is said is kept in order", [message("one"), message("two")], (w) => tale(w)?.said, ["one", "two"]],
@@ -75,6 +82,13 @@ describe("bounds", () => {
     for (let i = 0; i <= MAX_SAID; i++) apply(world, message(String(i)));
     expect(tale(world)?.said).toHaveLength(MAX_SAID);
     expect(tale(world)?.said[0]).toBe("1");
+  });
+
+  test("only the last answers stay in sight", () => {
+    const world = emptyWorld();
+    for (let id = 1; id <= MAX_ANSWERED + 5; id++) for (const event of [approval({ id }), decided(id)]) apply(world, event);
+    expect(world.answered).toHaveLength(MAX_ANSWERED);
+    expect(world.answered[0]?.approval.id).toBe(MAX_ANSWERED + 5);
   });
 
   test("tales of long ended processes are forgotten, those of live ones are not", () => {

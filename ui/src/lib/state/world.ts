@@ -26,6 +26,8 @@ export interface World {
   questions: QuestionView[];
   /** Answers given lately, by approval id. */
   decided: Record<number, Decision>;
+  /** Approvals that were seen waiting and are answered now, the last answered first. */
+  answered: Answered[];
   model: ModelState | null;
   /** Events were missed: everything must be read anew. */
   stale: boolean;
@@ -48,6 +50,10 @@ export interface Decision {
   by: string;
 }
 
+export interface Answered extends Decision {
+  approval: ApprovalView;
+}
+
 export interface ModelState {
   name: string;
   ready: boolean;
@@ -61,6 +67,8 @@ export const MAX_SAID = 50;
 /** Ended processes whose tale is kept without asking the host again. */
 export const MAX_TALES = 100;
 const MAX_DECIDED = 200;
+/** Approvals kept in sight after their answer. */
+export const MAX_ANSWERED = 20;
 
 export function emptyWorld(): World {
   return {
@@ -69,6 +77,7 @@ export function emptyWorld(): World {
     approvals: [],
     questions: [],
     decided: {},
+    answered: [],
     model: null,
     stale: false,
   };
@@ -103,6 +112,7 @@ export function apply(world: World, event: Event): void {
       return;
     }
     case "decided":
+      keepAnswered(world, event);
       world.approvals = world.approvals.filter(({ id }) => id !== event.id);
       world.decided[event.id] = { approved: event.approved, by: event.by };
       forgetOldest(world.decided, MAX_DECIDED);
@@ -193,7 +203,14 @@ function placeProcess(processes: ProcessView[], process: ProcessView): void {
 function placeApproval(world: World, approval: ApprovalView): void {
   // Filed anew under the same id (what it would do has changed): the earlier answer is void.
   delete world.decided[approval.id];
+  world.answered = world.answered.filter((answered) => answered.approval.id !== approval.id);
   placeById(world.approvals, approval);
+}
+
+function keepAnswered(world: World, { id, approved, by }: { id: number; approved: boolean; by: string }): void {
+  const approval = world.approvals.find((other) => other.id === id);
+  if (approval === undefined) return;
+  world.answered = [{ approval, approved, by }, ...world.answered].slice(0, MAX_ANSWERED);
 }
 
 function placeById<T extends { id: number }>(list: T[], item: T): void {
