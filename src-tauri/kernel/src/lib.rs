@@ -24,6 +24,7 @@ pub mod process;
 mod program;
 pub mod provider;
 pub mod scheduler;
+pub mod simulation;
 mod sys;
 pub mod syscall;
 
