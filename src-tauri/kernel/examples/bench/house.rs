@@ -77,13 +77,8 @@ fn rights() -> Vec<Grant> {
         Resource::Cores,
         Resource::Human,
     ]
-        .map(|resource| Grant {
-            resource,
-            rights: vec![Right::Use, Right::Read],
-            stance: Stance::Allow,
-            uses: None,
-        })
-        .to_vec()
+    .map(|resource| Grant::new(resource, [Right::Use, Right::Read], Stance::Allow))
+    .to_vec()
 }
 
 /// A program from a function of its door.
