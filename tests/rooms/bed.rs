@@ -299,6 +299,12 @@ impl Person {
     }
 }
 
+/// Runs until `work` is done; then everything in it ends at once, as with the program.
+pub(crate) fn life<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(work)
+}
+
 /// The results of a script, once it has ended.
 pub(crate) async fn results(kernel: &Kernel, pid: Pid) -> Results {
     let exit = tokio::time::timeout(PATIENCE, kernel.wait(pid))

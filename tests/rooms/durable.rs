@@ -8,17 +8,11 @@ use steward_kernel::syscall::{HumanAsk, HumanTell};
 use steward_kernel::{Code, Exit, Kernel, KernelEvent, Pid, ProcessState, Sys};
 
 use crate::bed::{
-    Bed, NOON, Person, approve, chat, codes, read, results, sleep, spawn, until, wait_for, write,
+    Bed, NOON, Person, approve, chat, codes, life, read, results, sleep, spawn, until, wait_for, write,
 };
 use crate::stand_ins::{StandInClock, Table};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-
-/// Runs until `work` is done; then everything in it ends at once, as with the program.
-fn life<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(work)
-}
 
 /// A first life with a process that makes `calls`, until it and its children all wait.
 fn begin(bed: &Bed, calls: &[Value], processes: usize) -> Pid {

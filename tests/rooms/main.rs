@@ -17,5 +17,6 @@ mod files;
 mod generations;
 mod journal;
 mod processes;
+mod signals;
 mod stand_ins;
 mod undo;

@@ -106,7 +106,7 @@ pub enum Taken {
 /// The operating system for agents. Cheap to clone.
 #[derive(Clone)]
 pub struct Kernel {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 pub(crate) struct Inner {
@@ -269,11 +269,7 @@ impl Kernel {
     /// # Errors
     /// [`Code::NotFound`] where there is none of that number.
     pub async fn process(&self, pid: Pid) -> Result<ProcessInfo, SysError> {
-        let found = self.inner.journal.process(pid).await?;
-        found.map(|p| self.inner.as_it_stands(p)).ok_or_else(|| {
-            SysError::new(Code::NotFound, format!("there is no process `{pid}`"))
-                .hint("list them with `steward ps`")
-        })
+        self.inner.told(pid).await
     }
 
     /// Steps of a process, in order.
@@ -563,12 +559,16 @@ impl Inner {
         self.lock_live().get(&pid).cloned()
     }
 
-    fn as_it_stands(&self, process: ProcessInfo) -> ProcessInfo {
+    pub(crate) fn as_it_stands(&self, process: ProcessInfo) -> ProcessInfo {
         if process.state.is_final() {
             return process;
         }
         match self.find(process.pid) {
             Some(live) => ProcessInfo::clone(&live.info()),
+            None if process.paused => ProcessInfo {
+                state: ProcessState::Paused,
+                ..process
+            },
             None if process.state == ProcessState::WaitingHuman => process,
             None => ProcessInfo {
                 state: ProcessState::Suspended,

@@ -5,9 +5,11 @@
 //! [`provider`]. A tool or a program holds no right by itself; every primitive checks the calling
 //! process's capabilities at every call.
 
+mod attention;
 pub mod audit;
 pub mod capability;
 mod context;
+mod control;
 mod error;
 pub mod escape;
 mod event;

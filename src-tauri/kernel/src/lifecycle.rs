@@ -10,7 +10,7 @@ use crate::error::{Code, SysError};
 use crate::event::KernelEvent;
 use crate::kernel::Inner;
 use crate::live::{Live, Stop};
-use crate::process::{Pid, ProcessInfo, ProcessState};
+use crate::process::{Pid, ProcessInfo, ProcessState, Signal};
 use crate::program::Program;
 use crate::syscall::Exit;
 
@@ -38,6 +38,9 @@ impl Inner {
             self.lock_live().remove(&pid);
             live.ended.send_replace(self.journal.exit_of(pid).await?);
             return now.map(drop);
+        }
+        if let Ok(Some(process)) = &now {
+            live.pause(process.paused);
         }
         let info = live.set(ProcessState::Running, "");
         let program = self.images.program(&info.image);
@@ -131,6 +134,50 @@ impl Inner {
         }
         self.journal.exit_of(pid).await?.ok_or_else(|| {
             SysError::new(Code::NotFound, format!("process `{pid}` does not run here"))
+                .hint("list processes with `steward ps`")
+        })
+    }
+
+    /// Sends a signal. Pause and resume reach a process that does not run here as well.
+    pub(crate) async fn signal(&self, pid: Pid, signal: Signal, by: &str) -> Result<(), SysError> {
+        match signal {
+            Signal::Kill => self.kill(pid, by).await,
+            Signal::Pause | Signal::Resume => {
+                let paused = signal == Signal::Pause;
+                let now = self.providers.clock.now_ms();
+                let changed = self.journal.pause(pid, paused, by.to_owned(), now).await?;
+                if !changed {
+                    return Ok(());
+                }
+                match self.find(pid) {
+                    Some(live) => self.tell_process(&live.pause(paused)),
+                    None => self.tell(KernelEvent::Process(self.told(pid).await?)),
+                }
+                Ok(())
+            }
+            Signal::Interrupt => {
+                let Some(live) = self.find(pid) else {
+                    let process = self.told(pid).await?;
+                    let message = format!("process `{pid}` is {}", process.state.as_str());
+                    return Err(SysError::new(Code::Conflict, message)
+                        .hint("interrupt a process that runs"));
+                };
+                let now = self.providers.clock.now_ms();
+                self.journal.interrupt(pid, by.to_owned(), now).await?;
+                let message = format!("interrupted by {by}");
+                let why = SysError::new(Code::Interrupted, message)
+                    .hint("go on without it, or end with what is done");
+                live.attention.interrupt(why);
+                Ok(())
+            }
+        }
+    }
+
+    /// A process as it stands.
+    pub(crate) async fn told(&self, pid: Pid) -> Result<ProcessInfo, SysError> {
+        let found = self.journal.process(pid).await?;
+        found.map(|p| self.as_it_stands(p)).ok_or_else(|| {
+            SysError::new(Code::NotFound, format!("there is no process `{pid}`"))
                 .hint("list processes with `steward ps`")
         })
     }

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use crate::attention::Attention;
 use crate::capability::Capability;
 use crate::error::{Code, SysError};
 use crate::journal::CallRow;
 use crate::process::{Pid, ProcessInfo, ProcessState};
-use crate::provider::Cancel;
 use crate::sys::Turn;
 use crate::syscall::Exit;
 
@@ -57,17 +57,33 @@ pub(crate) enum Stop {
     Killed(String),
 }
 
+/// What is told of a process.
+struct Told {
+    info: Arc<ProcessInfo>,
+    /// Where it stands, a pause left out.
+    behind: ProcessState,
+}
+
+/// A process that only waits stands still at once; one that is at work does at its next call.
+fn as_told(state: ProcessState, paused: bool) -> ProcessState {
+    use ProcessState::{Created, Paused, Runnable, WaitingEvent, WaitingHuman};
+    match state {
+        Created | Runnable | WaitingEvent | WaitingHuman if paused => Paused,
+        state => state,
+    }
+}
+
 /// A process that runs in this kernel.
 pub(crate) struct Live {
     pub(crate) pid: Pid,
-    info: Mutex<Arc<ProcessInfo>>,
+    info: Mutex<Told>,
     pub(crate) rights: Rights,
     pub(crate) history: Vec<Turn>,
     /// Calls it made before the kernel was started, to be given the results they had.
     past: Mutex<VecDeque<CallRow>>,
     seq: AtomicU64,
     busy: AtomicBool,
-    pub(crate) cancel: Cancel,
+    pub(crate) attention: Attention,
     pub(crate) stop: watch::Sender<Option<Stop>>,
     pub(crate) ended: watch::Sender<Option<Exit>>,
     /// Held from `executing` to `outcome`: a process ends only between effects, never within one.
@@ -76,15 +92,20 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn new(info: ProcessInfo, history: Vec<Turn>, past: Vec<CallRow>) -> Self {
+        let attention = Attention::new(info.paused);
+        let told = Told {
+            behind: info.state,
+            info: Arc::new(info),
+        };
         Self {
-            pid: info.pid,
-            info: Mutex::new(Arc::new(info)),
+            pid: told.info.pid,
+            info: Mutex::new(told),
+            attention,
             rights: Rights::default(),
             history,
             past: Mutex::new(past.into()),
             seq: AtomicU64::new(0),
             busy: AtomicBool::new(false),
-            cancel: Cancel::default(),
             stop: watch::Sender::new(None),
             ended: watch::Sender::new(None),
             acting: tokio::sync::Mutex::new(()),
@@ -92,21 +113,40 @@ impl Live {
     }
 
     pub(crate) fn info(&self) -> Arc<ProcessInfo> {
-        Arc::clone(&self.lock())
+        Arc::clone(&self.lock().info)
     }
 
     /// Changes what is told of the process; the new information.
     pub(crate) fn update(&self, change: impl FnOnce(&mut ProcessInfo)) -> Arc<ProcessInfo> {
-        let mut info = self.lock();
-        change(Arc::make_mut(&mut info));
-        Arc::clone(&info)
+        let mut told = self.lock();
+        let info = Arc::make_mut(&mut told.info);
+        change(info);
+        Arc::clone(&told.info)
     }
 
-    pub(crate) fn set(&self, state: ProcessState, status: &str) -> Arc<ProcessInfo> {
-        self.update(|info| {
-            info.state = state;
-            status.clone_into(&mut info.status);
-        })
+    /// Says where the process stands, and what it does there.
+    pub(crate) fn set(&self, state: ProcessState, doing: &str) -> Arc<ProcessInfo> {
+        let mut told = self.lock();
+        told.behind = state;
+        let info = Arc::make_mut(&mut told.info);
+        info.state = as_told(state, info.paused);
+        doing.clone_into(&mut info.status);
+        Arc::clone(&told.info)
+    }
+
+    /// Stands still at its next system call, or goes on.
+    pub(crate) fn pause(&self, paused: bool) -> Arc<ProcessInfo> {
+        let mut told = self.lock();
+        let behind = told.behind;
+        let info = Arc::make_mut(&mut told.info);
+        info.paused = paused;
+        info.state = as_told(behind, paused);
+        if paused {
+            self.attention.pause();
+        } else {
+            self.attention.resume();
+        }
+        Arc::clone(&told.info)
     }
 
     /// The number of the next call, and the call of that number made before, if any.
@@ -129,7 +169,7 @@ impl Live {
                     .hint("await the first call, or start a child for work side by side"),
             );
         }
-        Ok(Busy(&self.busy))
+        Ok(Busy(self))
     }
 
     /// Asks the process to end; the first reason counts.
@@ -141,19 +181,20 @@ impl Live {
             }
             first
         });
-        self.cancel.cancel();
+        self.attention.stop();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Arc<ProcessInfo>> {
+    fn lock(&self) -> MutexGuard<'_, Told> {
         self.info.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Mark of a running call; taken away when dropped.
-pub(crate) struct Busy<'a>(&'a AtomicBool);
+pub(crate) struct Busy<'a>(&'a Live);
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
+        self.0.attention.call_ended();
+        self.0.busy.store(false, Ordering::Release);
     }
 }

@@ -80,8 +80,28 @@ impl ProcessState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
+    /// Has it stand still at its next system call, until it is resumed, restarts included. A
+    /// generation that runs gives its core back and goes on later from where it stood.
+    Pause,
+    /// Has it go on.
+    Resume,
+    /// Ends the call that it waits in with [`Code::Interrupted`](crate::Code::Interrupted); it goes
+    /// on from there. What it asked the person lapses.
+    Interrupt,
     /// Ends it and its children.
     Kill,
+}
+
+impl Signal {
+    /// The stable word, such as `pause`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Signal::Pause => "pause",
+            Signal::Resume => "resume",
+            Signal::Interrupt => "interrupt",
+            Signal::Kill => "kill",
+        }
+    }
 }
 
 /// A process, as told to others.
@@ -113,4 +133,7 @@ pub struct ProcessInfo {
     pub ended_ms: Option<u64>,
     /// The run this one follows in a conversation.
     pub after: Option<RunId>,
+    /// Whether it is to stand still, or does.
+    #[serde(default)]
+    pub paused: bool,
 }

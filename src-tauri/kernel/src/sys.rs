@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::error::{Code, SysError};
 use crate::human::sha256;
+use crate::journal::CallRow;
 use crate::kernel::Inner;
 use crate::live::Live;
 use crate::primitive::{Ctx, Primitive};
-use crate::process::{Pid, RunId};
+use crate::process::{Pid, ProcessState, RunId};
 use crate::syscall::{self, Record, Syscall};
 
 /// System calls of one process at most.
@@ -82,10 +83,14 @@ impl Sys {
     pub async fn call<S: Primitive>(&self, call: S) -> Result<S::Output, SysError> {
         let _one = self.live.one_at_a_time()?;
         if S::RECORD == Record::Nothing {
+            self.stand_still().await;
             let ctx = Ctx::enter::<S>(&self.inner, &self.live, None, String::new(), &call).await?;
             return ctx.carry_out(call).await;
         }
         let (seq, before) = self.live.next_call();
+        if !before.as_ref().is_some_and(CallRow::has_ended) {
+            self.stand_still().await;
+        }
         if seq > MAX_CALLS {
             return Err(SysError::new(
                 Code::Limit,
@@ -106,6 +111,18 @@ impl Sys {
             Some(result) => result,
             None => ctx.carry_out(call).await,
         }
+    }
+
+    /// Waits while the process is paused.
+    async fn stand_still(&self) {
+        if !self.live.attention.is_paused() {
+            return;
+        }
+        self.inner
+            .tell_process(&self.live.set(ProcessState::Runnable, ""));
+        self.live.attention.resumed().await;
+        self.inner
+            .tell_process(&self.live.set(ProcessState::Running, ""));
     }
 
     /// Makes a system call by its name, with JSON arguments.

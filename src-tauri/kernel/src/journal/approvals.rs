@@ -207,6 +207,34 @@ impl Journal {
         .await
     }
 
+    /// Takes back what an interrupted call asks the person. Gives the approvals that lapsed.
+    pub(crate) async fn withdraw(&self, call: CallId, at: At) -> Result<Vec<u64>, SysError> {
+        self.write(move |tx| {
+            let lapsed: Vec<u64> = tx
+                .prepare_cached("SELECT id FROM approval WHERE call = ?1 AND state = 'pending'")
+                .and_then(|mut found| {
+                    found
+                        .query_map([call], |r| r.get(0))
+                        .and_then(Iterator::collect)
+                })
+                .map_err(failed)?;
+            for table in ["approval", "question"] {
+                let sql = format!(
+                    "UPDATE {table} SET state = 'lapsed', view = NULL
+                     WHERE call = ?1 AND state = 'pending'"
+                );
+                tx.execute(&sql, [call]).map_err(failed)?;
+            }
+            for id in &lapsed {
+                let detail = format!("approval {id}: lapsed, the call was interrupted");
+                append(tx, &at.row("decision", detail))?;
+            }
+            set_process(tx, at.pid, ProcessState::Running)?;
+            Ok(lapsed)
+        })
+        .await
+    }
+
     /// Files a question of a call, or finds the one filed before.
     pub(crate) async fn ask(
         &self,

@@ -66,6 +66,15 @@ impl CallRow {
             memo: None,
         }
     }
+
+    /// Whether it has a result, so that it is never made again.
+    pub(crate) fn has_ended(&self) -> bool {
+        let ended = matches!(
+            self.state,
+            CallState::Done | CallState::Denied | CallState::Failed
+        );
+        ended || self.result.is_some()
+    }
 }
 
 /// A call as a step to be shown.

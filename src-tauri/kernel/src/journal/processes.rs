@@ -28,7 +28,7 @@ pub(crate) struct NewProcess {
 
 const COLUMNS: &str =
     "pid, parent, run, after_run, image, goal, workspace, state, tokens, created_ms, ended_ms,
-    (SELECT COUNT(*) FROM call WHERE call.pid = process.pid)";
+    (SELECT COUNT(*) FROM call WHERE call.pid = process.pid), paused";
 
 impl Journal {
     /// Makes a process, or finds the one its call made before.
@@ -106,6 +106,45 @@ impl Journal {
         .await
     }
 
+    /// Sets whether a process is to stand still; whether that is new.
+    pub(crate) async fn pause(
+        &self,
+        pid: Pid,
+        paused: bool,
+        by: String,
+        now_ms: u64,
+    ) -> Result<bool, SysError> {
+        self.write(move |tx| {
+            let process = unended(tx, pid)?;
+            if process.paused == paused {
+                return Ok(false);
+            }
+            tx.execute(
+                "UPDATE process SET paused = ?2 WHERE pid = ?1",
+                (pid.0, paused),
+            )
+            .map_err(failed)?;
+            let name = if paused { "paused" } else { "resumed" };
+            happened(tx, &process, name, format!("by {by}"), now_ms)?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Writes down that a process is interrupted.
+    pub(crate) async fn interrupt(
+        &self,
+        pid: Pid,
+        by: String,
+        now_ms: u64,
+    ) -> Result<(), SysError> {
+        self.write(move |tx| {
+            let process = unended(tx, pid)?;
+            happened(tx, &process, "interrupted", format!("by {by}"), now_ms)
+        })
+        .await
+    }
+
     /// Active capabilities a process holds: those whose whole chain is active.
     pub(crate) async fn held(&self, pid: Pid) -> Result<Vec<Capability>, SysError> {
         self.read(move |db| held(db, pid)).await
@@ -156,6 +195,41 @@ impl Journal {
         })
         .await
     }
+}
+
+/// A process that has not ended.
+pub(super) fn unended(db: &Connection, pid: Pid) -> Result<ProcessInfo, SysError> {
+    let process = select(db, "WHERE pid = ?1", Some(pid.0))?.pop();
+    let process = process.ok_or_else(|| {
+        SysError::new(Code::NotFound, format!("there is no process `{pid}`"))
+            .hint("list processes with `steward ps`")
+    })?;
+    if process.state.is_final() {
+        let message = format!("process `{pid}` has ended");
+        return Err(SysError::new(Code::Conflict, message).hint("list processes with `steward ps`"));
+    }
+    Ok(process)
+}
+
+/// Writes down what happened to a process.
+pub(super) fn happened(
+    tx: &Tx<'_>,
+    process: &ProcessInfo,
+    name: &str,
+    detail: String,
+    now_ms: u64,
+) -> Result<(), SysError> {
+    let row = Row {
+        at_ms: now_ms,
+        pid: process.pid,
+        run: process.run,
+        seq: None,
+        kind: "process",
+        name,
+        detail,
+        audit: Audit::default(),
+    };
+    append(tx, &row)
 }
 
 pub(super) fn held(db: &Connection, pid: Pid) -> Result<Vec<Capability>, SysError> {
@@ -365,6 +439,7 @@ fn select(db: &Connection, rest: &str, key: Option<u64>) -> Result<Vec<ProcessIn
             created_ms: r.get(9)?,
             ended_ms: r.get(10)?,
             steps: r.get(11)?,
+            paused: r.get(12)?,
         };
         Ok((info, state))
     };

@@ -51,7 +51,7 @@ impl Primitive for ClockSleep {
             }
         };
         ctx.enter_state(ProcessState::WaitingEvent);
-        clock.sleep_ms(left).await;
+        ctx.waiting(clock.sleep_ms(left)).await?;
         Ok(Outcome::new((), format!("{} ms passed", self.ms)))
     }
 }

@@ -8,7 +8,7 @@ use crate::capability::{Resource, Right, Verdict};
 use crate::error::{Code, SysError};
 use crate::event::KernelEvent;
 use crate::provider::{ChatReply, ChatRequest, Finish, Message, Progress, TokenSink};
-use crate::scheduler::{AfterSlice, Slot};
+use crate::scheduler::AfterSlice;
 use crate::syscall::{LlmChat, LlmScore};
 
 const MESSAGES_MOST: usize = 256;
@@ -41,10 +41,7 @@ impl Primitive for LlmChat {
         ctx.check(Resource::Cores, Right::Use).await?;
         let (reply, verdict) = ctx.generate(self.request, self.visible).await?;
         if reply.finish == Finish::Cancelled {
-            return Err(SysError::new(
-                Code::Interrupted,
-                "the generation was stopped",
-            ));
+            return Err(ctx.stopped());
         }
         let tokens = u64::from(reply.prompt_tokens) + u64::from(reply.tokens);
         let detail = format!(
@@ -77,7 +74,7 @@ impl Primitive for LlmScore {
         let verdict = ctx.check(Resource::Cores, Right::Use).await?;
         let core = Arc::clone(&ctx.inner.providers.core);
         let count = self.choices.len();
-        let cancel = ctx.live.cancel.clone();
+        let cancel = ctx.live.attention.cancel();
         let scores = core
             .score(self.messages, self.prefix, self.choices, cancel)
             .await?;
@@ -101,8 +98,10 @@ impl Ctx {
         let sink = meter.sink(self.sink(visible));
         loop {
             let (quantum, yield_now) = (slot.quantum(), slot.yield_now());
+            let attention = &self.live.attention;
+            attention.gives_way_by(yield_now.clone());
             let progress = generation
-                .run(quantum, &sink, &yield_now, &self.live.cancel)
+                .run(quantum, &sink, &yield_now, &attention.cancel())
                 .await?;
             match progress {
                 Progress::Done(reply) => {
@@ -114,24 +113,22 @@ impl Ctx {
                     slot.charge(meter.paused(whole));
                 }
             }
-            let entering = match slot.after_slice() {
+            let next = if attention.is_paused() {
+                AfterSlice::GiveWay(slot.give_back())
+            } else {
+                slot.after_slice()
+            };
+            let turn = match next {
                 AfterSlice::GoOn(same) => {
                     slot = same;
                     continue;
                 }
-                AfterSlice::GiveWay(entering) => entering,
+                AfterSlice::GiveWay(entering) => self.next_slice(entering),
             };
             let contexts = &self.inner.contexts;
-            (slot, generation) = contexts.wait(core, &request, generation, entering).await?;
-            slot = self.waited(slot);
+            (slot, generation) = contexts.wait(core, &request, generation, turn).await?;
             verdict = self.check(Resource::Cores, Right::Use).await?;
         }
-    }
-
-    async fn turn_of_slice(&self) -> Result<Slot, SysError> {
-        let scheduler = &self.inner.scheduler;
-        let slot = scheduler.enter_sliced(self.module, self.caller()).await?;
-        Ok(self.waited(slot))
     }
 
     fn sink(&self, visible: bool) -> TokenSink {

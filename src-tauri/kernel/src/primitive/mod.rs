@@ -6,6 +6,7 @@ mod files;
 mod llm;
 mod person;
 mod process;
+mod turn;
 mod undo;
 
 use std::future::Future;
@@ -25,7 +26,6 @@ use crate::kernel::Inner;
 use crate::live::Live;
 use crate::process::{ProcessInfo, ProcessState};
 use crate::provider::Files;
-use crate::scheduler::{Caller, Slot};
 use crate::sys::is_step;
 use crate::syscall::{Module, Record, Syscall};
 
@@ -261,24 +261,6 @@ impl Ctx {
         Resource::Workspace {
             root: self.info.workspace.clone(),
         }
-    }
-
-    /// Waits for this module's turn.
-    async fn turn(&self) -> Result<Slot, SysError> {
-        let scheduler = &self.inner.scheduler;
-        let slot = scheduler.enter(self.module, self.caller()).await?;
-        Ok(self.waited(slot))
-    }
-
-    /// Counts the time that a turn was waited for.
-    fn waited(&self, slot: Slot) -> Slot {
-        self.waited_ms.fetch_add(slot.wait_ms(), Ordering::Relaxed);
-        slot
-    }
-
-    /// What the scheduler knows of the caller.
-    fn caller(&self) -> Caller {
-        Caller::new(self.info.pid, self.info.run)
     }
 
     /// Runs work on files off the kernel's threads.

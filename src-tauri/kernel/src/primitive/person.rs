@@ -141,7 +141,10 @@ impl Ctx {
                 self.enter_state(ProcessState::WaitingTool);
                 return Ok(decision);
             }
-            waiter.notified().await;
+            if let Err(why) = self.waiting(waiter.notified()).await {
+                self.withdraw().await?;
+                return Err(why);
+            }
         }
     }
 
@@ -167,8 +170,23 @@ impl Ctx {
             if let Some(answer) = journal.answer(self.row.id).await? {
                 return Ok(answer);
             }
-            waiter.notified().await;
+            if let Err(why) = self.waiting(waiter.notified()).await {
+                self.withdraw().await?;
+                return Err(why);
+            }
         }
+    }
+
+    /// Takes back what this call asks the person.
+    async fn withdraw(&self) -> Result<(), SysError> {
+        for id in self.inner.journal.withdraw(self.row.id, self.at()).await? {
+            self.inner.tell(KernelEvent::Decided {
+                id,
+                approved: false,
+                by: "interrupted".to_owned(),
+            });
+        }
+        Ok(())
     }
 
     fn wait_for_person(&self) {

@@ -8,7 +8,7 @@ use crate::error::{Code, SysError};
 use crate::escape::shown;
 use crate::journal::NewProcess;
 use crate::live::Stop;
-use crate::process::{Pid, ProcessInfo, ProcessState, Signal};
+use crate::process::{Pid, ProcessInfo, ProcessState};
 use crate::syscall::{
     Exit, ProcessExit, ProcessList, ProcessSignal, ProcessSpawn, ProcessWait, ProcessYield,
 };
@@ -115,7 +115,7 @@ impl Primitive for ProcessWait {
         ctx.check(Resource::Processes, Right::Use).await?;
         let child = ctx.own_child(self.pid).await?;
         ctx.enter_state(ProcessState::WaitingEvent);
-        let exit = ctx.inner.exit_of(child.pid).await?;
+        let exit = ctx.waiting(ctx.inner.exit_of(child.pid)).await??;
         let detail = format!(
             "ended {}, answer of {} bytes",
             if exit.ok { "well" } else { "badly" },
@@ -169,19 +169,14 @@ impl Primitive for ProcessYield {
 
 impl Primitive for ProcessSignal {
     fn subject(&self) -> String {
-        format!("process {}", self.pid)
+        format!("{} to process {}", self.signal.as_str(), self.pid)
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<()>, SysError> {
         ctx.check(Resource::Processes, Right::Use).await?;
         let child = ctx.own_child(self.pid).await?;
-        match self.signal {
-            Signal::Kill => {
-                ctx.inner
-                    .kill(child.pid, &format!("pid {}", ctx.info.pid))
-                    .await?;
-            }
-        }
+        let by = format!("pid {}", ctx.info.pid);
+        ctx.inner.signal(child.pid, self.signal, &by).await?;
         Ok(Outcome::new((), "sent"))
     }
 }

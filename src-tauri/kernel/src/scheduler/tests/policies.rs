@@ -149,6 +149,10 @@ fn a_run_with_many_calls_gets_no_more_than_one_with_few() {
 fn the_guide_tells_of_every_policy() {
     let guide = include_str!("../../../../../docs/scheduling.md");
     for kind in KINDS {
-        assert!(guide.contains(&format!("| `{}` |", kind.name)), "{}", kind.name);
+        assert!(
+            guide.contains(&format!("| `{}` |", kind.name)),
+            "{}",
+            kind.name
+        );
     }
 }
