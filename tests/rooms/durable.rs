@@ -8,7 +8,8 @@ use steward_kernel::syscall::{HumanAsk, HumanTell};
 use steward_kernel::{Code, Exit, Kernel, KernelEvent, Pid, ProcessState, Sys};
 
 use crate::bed::{
-    Bed, NOON, Person, approve, chat, codes, life, read, results, sleep, spawn, until, wait_for, write,
+    Bed, NOON, Person, approve, chat, codes, life, read, results, sleep, spawn, until, wait_for,
+    write,
 };
 use crate::stand_ins::{StandInClock, Table};
 

@@ -50,7 +50,10 @@ async fn end_waits(kernel: &Kernel, clock: &StandInClock, core: &StandInCore) {
     core.let_through(1);
     for approval in kernel.approvals().await.unwrap() {
         let digest = approval.digest.0;
-        kernel.decide(approval.id, true, &digest, "test").await.unwrap();
+        kernel
+            .decide(approval.id, true, &digest, "test")
+            .await
+            .unwrap();
     }
     for question in kernel.questions().await.unwrap() {
         kernel.answer(question.id, "this", "test").await.unwrap();
@@ -86,7 +89,10 @@ async fn an_interrupt_ends_what_is_waited_for_and_the_program_goes_on() {
                 KernelEvent::Decided { approved, by, .. } => Some((approved, by)),
                 _ => None,
             };
-            assert_eq!(person.hears(lapsed).await, (false, "interrupted".to_owned()));
+            assert_eq!(
+                person.hears(lapsed).await,
+                (false, "interrupted".to_owned())
+            );
         }
         assert!(!bed.root.join("g").exists(), "{name}");
     }
@@ -101,7 +107,10 @@ async fn an_interrupt_takes_a_call_out_of_its_queue() {
     until("one generates", async || kernel.load(Module::Llm) == (0, 1)).await;
     let second = bed.start(&kernel, &[chat()]).await;
     stands(&kernel, second, ProcessState::Runnable).await;
-    kernel.signal(second, Signal::Interrupt, "test").await.unwrap();
+    kernel
+        .signal(second, Signal::Interrupt, "test")
+        .await
+        .unwrap();
     let got = codes(&results(&kernel, second).await);
     assert_eq!(got, [Err(Code::Interrupted)]);
     assert_eq!(kernel.load(Module::Llm), (0, 1));
@@ -125,7 +134,10 @@ async fn a_paused_process_stands_still_whatever_it_waits_for_comes_or_not() {
         end_waits(&kernel, &clock, &core).await;
         stands(&kernel, pid, ProcessState::Paused).await;
         let made = kernel.process(pid).await.unwrap();
-        assert!(made.paused && kernel.exit(pid).await.unwrap().is_none(), "{name}");
+        assert!(
+            made.paused && kernel.exit(pid).await.unwrap().is_none(),
+            "{name}"
+        );
         kernel.signal(pid, Signal::Resume, "test").await.unwrap();
         let got = codes(&results(&kernel, pid).await);
         assert!(got.iter().all(Result::is_ok), "{name}: {got:?}");
