@@ -13,10 +13,11 @@ use steward_kernel::provider::{
 };
 use steward_kernel::scheduler::PolicyChoice;
 use steward_kernel::syscall::Module;
-use steward_kernel::{Code, Kernel, KernelEvent, MemorySnapshots, Pid, SysError};
+use steward_kernel::{Code, Kernel, KernelEvent, MemorySnapshots, Pid, SysError, Urgency};
 use tokio::sync::Semaphore;
 
-use crate::bed::{Bed, codes, results, until};
+use crate::bed::{Bed, NOON, Person, approve, codes, results, sleep, spawn, until, wait_for};
+use crate::stand_ins::StandInClock;
 
 /// Bytes that a generation says it holds.
 const BYTES: u64 = 1_000;
@@ -524,4 +525,102 @@ async fn a_policy_taken_up_in_the_middle_of_a_generation_counts_at_once() {
         let got = results(&kernel, pid).await;
         assert_eq!(got[0].as_ref().unwrap()["text"], answer(content, 40));
     }
+}
+
+/// The order in which three processes get the core after a first one, where each is as urgent as it
+/// is said to be.
+async fn order(text: &str, urgencies: [Urgency; 3]) -> Vec<usize> {
+    let bed = Bed::with(&[]);
+    let (core, desk) = Scripted::paced();
+    let clock = StandInClock::at(NOON);
+    let kernel = bed.opening().core(core).clock(clock.clone()).open();
+    kernel.set_policy(None, &policy(text)).unwrap();
+    bed.start(&kernel, &[said("first", 1)]).await;
+    until("the first on the core", async || {
+        kernel.load(Module::Llm) == (0, 1)
+    })
+    .await;
+    let mut pids = Vec::new();
+    for (at, urgency) in urgencies.into_iter().enumerate() {
+        let calls = [
+            sleep(1 + at as u64),
+            said(&format!("a{at}"), 1),
+            approve("done?"),
+        ];
+        let pid = bed.start(&kernel, &calls).await;
+        kernel.set_urgency(pid, urgency, "test").await.unwrap();
+        until("it sleeps", async || clock.sleeping() > 0).await;
+        clock.advance(1 + at as u64);
+        until("it waits", async || kernel.load(Module::Llm) == (at + 1, 1)).await;
+        pids.push(pid);
+    }
+    let mut person = Person::of(&kernel);
+    desk.let_through(1);
+    let mut order = Vec::new();
+    for _ in &pids {
+        desk.let_through(1);
+        let pid = person.is_asked().await.pid;
+        order.push(pids.iter().position(|p| *p == pid).unwrap());
+    }
+    order
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_core_goes_to_the_most_urgent() {
+    let usual = Urgency::default();
+    let classes = [7, 4, 0].map(|priority| Urgency { priority, ..usual });
+    assert_eq!(order("fifo", classes).await, [0, 1, 2]);
+    assert_eq!(order("priority", classes).await, [2, 1, 0]);
+    let persons = [false, true, true].map(|interactive| Urgency {
+        interactive,
+        ..usual
+    });
+    assert_eq!(order("interactive", persons).await, [1, 2, 0]);
+    let due = [None, Some(NOON + 9_000), Some(NOON + 1_000)];
+    let due = due.map(|deadline_ms| Urgency {
+        deadline_ms,
+        ..usual
+    });
+    assert_eq!(order("deadline", due).await, [2, 1, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_child_is_as_urgent_as_its_parent_and_a_wrong_class_is_refused() {
+    let bed = Bed::with(&[]);
+    let clock = StandInClock::at(NOON);
+    let kernel = bed.opening().clock(clock.clone()).open();
+    let calls = [sleep(10), spawn(&[sleep(10)], false), wait_for(1)];
+    let pid = bed.start(&kernel, &calls).await;
+    assert!(kernel.process(pid).await.unwrap().urgency.interactive);
+    let urgency = Urgency {
+        priority: 6,
+        interactive: false,
+        deadline_ms: Some(NOON + 1),
+    };
+    kernel.set_urgency(pid, urgency, "test").await.unwrap();
+    let wrong = Urgency {
+        priority: 8,
+        ..urgency
+    };
+    let refused = kernel.set_urgency(pid, wrong, "test").await.unwrap_err();
+    assert_eq!(refused.code, Code::Invalid);
+    until("it sleeps", async || clock.sleeping() == 1).await;
+    clock.advance(10);
+    until("a child", async || {
+        kernel.processes().await.unwrap().len() == 2
+    })
+    .await;
+    for process in kernel.processes().await.unwrap() {
+        assert_eq!(process.urgency, urgency);
+    }
+    until("it sleeps", async || clock.sleeping() == 1).await;
+    clock.advance(10);
+    kernel.wait(pid).await.unwrap();
+    let ended = kernel.set_urgency(pid, urgency, "test").await.unwrap_err();
+    assert_eq!(ended.code, Code::Conflict);
+    let none = kernel
+        .set_urgency(Pid(99), urgency, "test")
+        .await
+        .unwrap_err();
+    assert_eq!(none.code, Code::NotFound);
 }

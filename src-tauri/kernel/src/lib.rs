@@ -36,7 +36,7 @@ pub use event::{KernelEvent, Step, StepState};
 pub use executor::{Executor, Task, TokioExecutor};
 pub use journal::{CommitHook, JournalQuery, JournalRow, SCHEMA_VERSION};
 pub use kernel::{Images, Kernel, Providers, Submission, Taken};
-pub use process::{Pid, ProcessInfo, ProcessState, RunId, Signal};
+pub use process::{Pid, ProcessInfo, ProcessState, RunId, Signal, Urgency};
 pub use program::Program;
 pub use sys::{Sys, Turn};
 pub use syscall::{Exit, Syscall};

@@ -104,6 +104,35 @@ impl Signal {
     }
 }
 
+/// How soon the calls of a process get their turn, as far as the scheduling policy looks at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Urgency {
+    /// Its class, from 0 (first) to [`Urgency::LAST`].
+    pub priority: u8,
+    /// Whether a person waits for it.
+    pub interactive: bool,
+    /// Unix milliseconds by which its calls should have had their turn.
+    pub deadline_ms: Option<u64>,
+}
+
+impl Urgency {
+    /// The class of what can wait longest.
+    pub const LAST: u8 = 7;
+    /// The class of a process that was given none.
+    pub const USUAL: u8 = 4;
+}
+
+impl Default for Urgency {
+    fn default() -> Self {
+        Self {
+            priority: Self::USUAL,
+            interactive: false,
+            deadline_ms: None,
+        }
+    }
+}
+
 /// A process, as told to others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessInfo {
@@ -136,4 +165,7 @@ pub struct ProcessInfo {
     /// Whether it is to stand still, or does.
     #[serde(default)]
     pub paused: bool,
+    /// How soon its calls get their turn.
+    #[serde(default)]
+    pub urgency: Urgency,
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::{Audit, Journal, Row, Tx, append, failed, from_json, from_word, to_json, word};
 use crate::capability::{Capability, CapabilityId, Grant, Status};
 use crate::error::{Code, SysError};
-use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
+use crate::process::{Pid, ProcessInfo, ProcessState, RunId, Urgency};
 use crate::sys::Turn;
 use crate::syscall::Exit;
 
@@ -28,7 +28,8 @@ pub(crate) struct NewProcess {
 
 const COLUMNS: &str =
     "pid, parent, run, after_run, image, goal, workspace, state, tokens, created_ms, ended_ms,
-    (SELECT COUNT(*) FROM call WHERE call.pid = process.pid), paused";
+    (SELECT COUNT(*) FROM call WHERE call.pid = process.pid), paused,
+    priority, interactive, deadline_ms";
 
 impl Journal {
     /// Makes a process, or finds the one its call made before.
@@ -127,6 +128,29 @@ impl Journal {
             let name = if paused { "paused" } else { "resumed" };
             happened(tx, &process, name, format!("by {by}"), now_ms)?;
             Ok(true)
+        })
+        .await
+    }
+
+    /// Sets how urgent a process is.
+    pub(crate) async fn set_urgency(
+        &self,
+        pid: Pid,
+        urgency: Urgency,
+        by: String,
+        now_ms: u64,
+    ) -> Result<(), SysError> {
+        self.write(move |tx| {
+            let process = unended(tx, pid)?;
+            tx.execute(
+                "UPDATE process SET priority = ?2, interactive = ?3, deadline_ms = ?4 WHERE pid = ?1",
+                (pid.0, urgency.priority, urgency.interactive, urgency.deadline_ms),
+            )
+            .map_err(failed)?;
+            let due = urgency.deadline_ms.map_or("none".to_owned(), |ms| ms.to_string());
+            let waits = if urgency.interactive { "interactive" } else { "background" };
+            let detail = format!("by {by}: class {}, {waits}, due {due}", urgency.priority);
+            happened(tx, &process, "urgency", detail, now_ms)
         })
         .await
     }
@@ -301,16 +325,23 @@ fn create(tx: &Tx<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
             return Ok(process);
         }
     }
+    // A person waits for what they asked for; a child is as urgent as its parent.
+    let mut urgency = Urgency {
+        interactive: true,
+        ..Urgency::default()
+    };
     if let Some(parent) = &new.parent {
         let parent = select(tx, "WHERE pid = ?1", Some(parent.pid.0))?.pop();
-        if parent.is_none_or(|parent| parent.state.is_final()) {
-            return Err(SysError::new(Code::Interrupted, "the parent has ended"));
-        }
+        let parent = parent.filter(|parent| !parent.state.is_final());
+        urgency = parent
+            .ok_or_else(|| SysError::new(Code::Interrupted, "the parent has ended"))?
+            .urgency;
     }
     let workspace = new.workspace.to_string_lossy();
     tx.execute(
-        "INSERT INTO process (parent, run, after_run, spawned_by, image, goal, workspace, state, created_ms)
-         VALUES (?,?,?,?,?,?,?,'created',?)",
+        "INSERT INTO process (parent, run, after_run, spawned_by, image, goal, workspace, state, created_ms,
+                              priority, interactive, deadline_ms)
+         VALUES (?,?,?,?,?,?,?,'created',?,?,?,?)",
         (
             new.parent.as_ref().map(|p| p.pid.0),
             new.parent.as_ref().map_or(0, |p| p.run),
@@ -320,6 +351,9 @@ fn create(tx: &Tx<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
             &new.goal,
             &workspace,
             new.now_ms,
+            urgency.priority,
+            urgency.interactive,
+            urgency.deadline_ms,
         ),
     )
     .map_err(failed)?;
@@ -440,6 +474,11 @@ fn select(db: &Connection, rest: &str, key: Option<u64>) -> Result<Vec<ProcessIn
             ended_ms: r.get(10)?,
             steps: r.get(11)?,
             paused: r.get(12)?,
+            urgency: Urgency {
+                priority: r.get(13)?,
+                interactive: r.get(14)?,
+                deadline_ms: r.get(15)?,
+            },
         };
         Ok((info, state))
     };

@@ -32,7 +32,8 @@ CREATE TABLE process (
   budget      TEXT NOT NULL DEFAULT '{}',
   -- What it used, children not counted in, as far as no column of its own has it.
   used        TEXT NOT NULL DEFAULT '{}',
-  priority    INTEGER NOT NULL DEFAULT 0,
+  -- Urgency: 0 is first, 7 last.
+  priority    INTEGER NOT NULL DEFAULT 4,
   interactive INTEGER NOT NULL DEFAULT 0,
   deadline_ms INTEGER,
   tokens      INTEGER NOT NULL DEFAULT 0,

@@ -70,15 +70,25 @@ impl Primitive for LlmScore {
             );
         }
         ctx.check(Resource::Cores, Right::Use).await?;
-        let _slot = ctx.turn().await?;
+        let mut slot = ctx.turn().await?;
         let verdict = ctx.check(Resource::Cores, Right::Use).await?;
         let core = Arc::clone(&ctx.inner.providers.core);
         let count = self.choices.len();
         let cancel = ctx.live.attention.cancel();
+        slot.charge(self.cost());
         let scores = core
             .score(self.messages, self.prefix, self.choices, cancel)
             .await?;
         Ok(Outcome::new(scores, format!("{count} choices weighed")).record(by(verdict)))
+    }
+}
+
+impl LlmScore {
+    /// About what it costs, in tokens of a quantum: all is read, at about four bytes a token.
+    fn cost(&self) -> u32 {
+        let messages = self.messages.iter().map(|m| m.content.len());
+        let bytes: usize = messages.chain(self.choices.iter().map(String::len)).sum();
+        u32::try_from(bytes / 4).unwrap_or(u32::MAX).div_ceil(CHUNK)
     }
 }
 

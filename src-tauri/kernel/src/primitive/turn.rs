@@ -85,6 +85,19 @@ impl Ctx {
 
     /// What the scheduler knows of the caller.
     fn caller(&self) -> Caller {
-        Caller::new(self.info.pid, self.info.run)
+        let info = self.live.info();
+        let urgency = info.urgency;
+        let clock = &self.inner.providers.clock;
+        // By the wall clock it was set; from here on it only comes nearer.
+        let deadline_ms = urgency.deadline_ms.map(|due| {
+            let left = due.saturating_sub(clock.now_ms());
+            clock.monotonic_ms().saturating_add(left)
+        });
+        Caller {
+            priority: urgency.priority,
+            interactive: urgency.interactive,
+            deadline_ms,
+            ..Caller::new(info.pid, info.run)
+        }
     }
 }

@@ -18,7 +18,7 @@ mod round_robin;
 
 pub use choice::{Params, PolicyChoice};
 
-use crate::process::{Pid, RunId};
+use crate::process::{Pid, RunId, Urgency};
 
 /// What a policy may know of whoever calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Caller {
     pub pid: Pid,
     /// The run it belongs to.
     pub run: RunId,
-    /// Its class, from 0 (first) to [`Caller::LAST_PRIORITY`].
+    /// Its class, from 0 (first) to [`Urgency::LAST`].
     pub priority: u8,
     /// Whether a person waits for it.
     pub interactive: bool,
@@ -36,17 +36,12 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The class of what can wait longest.
-    pub const LAST_PRIORITY: u8 = 7;
-    /// The class of a process that was given none.
-    pub const USUAL_PRIORITY: u8 = 4;
-
     /// A process of the usual class in the background, without a deadline.
     pub fn new(pid: Pid, run: RunId) -> Self {
         Self {
             pid,
             run,
-            priority: Self::USUAL_PRIORITY,
+            priority: Urgency::USUAL,
             interactive: false,
             deadline_ms: None,
         }

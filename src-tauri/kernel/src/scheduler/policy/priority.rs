@@ -1,6 +1,7 @@
 //! Classes of priority, with ageing.
 
-use super::{Call, Caller, Kind, MS_MOST, Policy};
+use super::{Call, Kind, MS_MOST, Policy};
+use crate::process::Urgency;
 
 pub(super) const KIND: Kind = Kind {
     name: "priority",
@@ -27,7 +28,7 @@ struct Priority {
 
 impl Policy for Priority {
     fn rank(&self, call: &Call) -> u64 {
-        let class = call.caller.priority.min(Caller::LAST_PRIORITY);
+        let class = call.caller.priority.min(Urgency::LAST);
         call.arrived_ms + u64::from(class) * self.age_ms
     }
 
