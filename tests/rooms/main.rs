@@ -12,6 +12,7 @@ mod approvals;
 mod bed;
 mod capabilities;
 mod crash;
+mod crash_all;
 mod durable;
 mod files;
 mod generations;
