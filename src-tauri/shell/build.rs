@@ -14,6 +14,8 @@ const COMMANDS: &[&str] = &[
     "open_main",
     "open_approval",
     "approval_close",
+    "export_journal",
+    "export_stop",
 ];
 
 fn main() -> ExitCode {

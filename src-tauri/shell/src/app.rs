@@ -8,9 +8,10 @@ use tauri::{App, AppHandle, Manager, RunEvent};
 
 use crate::args::Show;
 use crate::display::Session;
+use crate::export::Exporting;
 use crate::hotkey::Hotkey;
 use crate::words::Language;
-use crate::{commands, dialog, launcher, notice, relay, tray, window};
+use crate::{commands, dialog, export, launcher, notice, relay, tray, window};
 
 /// What the commands work on.
 pub(crate) struct Desktop {
@@ -18,6 +19,8 @@ pub(crate) struct Desktop {
     pub(crate) host: Arc<Host>,
     /// The global hotkey.
     pub(crate) hotkey: Hotkey,
+    /// The export of the journal that runs.
+    pub(crate) exporting: Exporting,
 }
 
 /// Runs the desktop until the person quits it.
@@ -34,6 +37,8 @@ pub(crate) fn run(show: Show, session: Session, host: Arc<Host>) -> tauri::Resul
             commands::open_main,
             commands::open_approval,
             commands::approval_close,
+            export::export_journal,
+            export::export_stop,
         ])
         .setup(move |app| Ok(set_up(app, show, session, host)?))
         .build(tauri::generate_context!())?;
@@ -85,7 +90,11 @@ fn set_up(app: &App, show: Show, session: Session, host: Arc<Host>) -> tauri::Re
     let handle = app.handle().clone();
     host.on_toggle(move || launcher::toggle(&handle));
     tauri::async_runtime::spawn(relay::run(app.handle().clone(), host.subscribe()));
-    app.manage(Desktop { host, hotkey });
+    app.manage(Desktop {
+        host,
+        hotkey,
+        exporting: Exporting::default(),
+    });
     let app = app.handle();
     launcher::create(app, make_the_rest)?;
     match show {

@@ -10,6 +10,7 @@ mod args;
 mod commands;
 mod dialog;
 mod display;
+mod export;
 mod front;
 mod hotkey;
 mod launcher;

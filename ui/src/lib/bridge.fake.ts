@@ -3,9 +3,11 @@
  * what tests talk to. It is not part of the program.
  */
 
-import type { Bridge, Request, Signals } from "./bridge";
+import type { Bridge, Exported, Request, Signals } from "./bridge";
 import type { Decide } from "./types/Decide";
 import type { Event } from "./types/Event";
+import type { ExportForm } from "./types/ExportForm";
+import type { Problem } from "./types/Problem";
 import type { ProcessView } from "./types/ProcessView";
 import type { Reply } from "./types/Reply";
 import type { SignalView } from "./types/SignalView";
@@ -76,9 +78,15 @@ export class FakeBridge implements Bridge {
     this.calls.push(["approval_close", null]);
   }
 
-  async save(name: string, pieces: string[]) {
-    this.calls.push(["save", { name, pieces }]);
-    return null;
+  async exportJournal(form: ExportForm): Promise<Exported | Problem> {
+    this.calls.push(["export_journal", form]);
+    const lines = this.house.log.length;
+    this.signal("export-progress", { lines });
+    return { file: `/home/mei/Downloads/steward-journal.${form === "otel" ? "otel.jsonl" : "jsonl"}`, lines };
+  }
+
+  async stopExport() {
+    this.calls.push(["export_stop", null]);
   }
 
   async on<K extends keyof Signals>(signal: K, heard: (payload: Signals[K]) => void) {
@@ -159,12 +167,6 @@ export class FakeBridge implements Bridge {
       }
       case "log_verify":
         return { reply: "verified", ...house.verified };
-      case "log_export": {
-        const rest = house.log.toReversed().filter(({ id }) => id > (request.after ?? 0));
-        const piece = rest.slice(0, 400);
-        const after = piece.length < rest.length ? (piece.at(-1)?.id ?? null) : null;
-        return { reply: "exported", lines: piece.map((row) => JSON.stringify(row)), after };
-      }
       case "undo":
         return { reply: "started", ...this.begin(`undo run ${request.run}`) };
       case "log":

@@ -11,6 +11,7 @@ import { listen } from "@tauri-apps/api/event";
 import type { Command } from "./types/Command";
 import type { Decide } from "./types/Decide";
 import type { Event } from "./types/Event";
+import type { ExportForm } from "./types/ExportForm";
 import type { Problem } from "./types/Problem";
 import type { Reply } from "./types/Reply";
 
@@ -24,6 +25,14 @@ export interface Signals {
   "launcher-hidden": null;
   "main-open": { pid: number | null };
   "approval-open": { id: number | null };
+  "export-progress": { lines: number };
+}
+
+/** How an export of the journal ended. */
+export interface Exported {
+  /** The file's path; null where it was stopped. */
+  file: string | null;
+  lines: number;
 }
 
 /** Everything a page can do outside itself. A failure is a reply, never a rejection. */
@@ -36,8 +45,10 @@ export interface Bridge {
   openMain(pid: number | null): Promise<void>;
   openApproval(id: number | null): Promise<void>;
   closeApproval(): Promise<void>;
-  /** Saves a text, in pieces, in the person's folder for downloads. */
-  save(name: string, pieces: string[]): Promise<Problem | null>;
+  /** Writes the whole journal to a new file in the person's folder for downloads; `export-progress` tells how far it is. */
+  exportJournal(form: ExportForm): Promise<Exported | Problem>;
+  /** Stops the export that runs; nothing is left of it. */
+  stopExport(): Promise<void>;
   /** Hears a signal until the returned function is called. */
   on<K extends keyof Signals>(signal: K, heard: (payload: Signals[K]) => void): Promise<() => void>;
 }
@@ -77,23 +88,16 @@ const tauri: Bridge = {
   openMain: (pid) => invoke("open_main", { pid }),
   openApproval: (id) => invoke("open_approval", { id }),
   closeApproval: () => invoke("approval_close"),
-  save: async (name, pieces) => {
-    download(name, new Blob(pieces, { type: "application/x-ndjson" }));
-    return null;
+  exportJournal: async (form) => {
+    try {
+      return await invoke<Exported>("export_journal", { form });
+    } catch (thrown) {
+      return problemOf(thrown);
+    }
   },
+  stopExport: () => invoke("export_stop"),
   on: (signal, heard) => listen<Signals[typeof signal]>(signal, (event) => heard(event.payload)),
 };
-
-/** How long the web view may take to begin reading what is saved. */
-const SAVING_MS = 60_000;
-
-function download(name: string, content: Blob): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(content);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), SAVING_MS);
-}
 
 async function reply(call: Promise<Reply>): Promise<Reply> {
   try {
@@ -111,6 +115,6 @@ function isReply<K extends Reply["reply"]>(reply: Reply, kind: K): reply is Repl
   return reply.reply === kind;
 }
 
-function isProblem(value: unknown): value is Problem {
+export function isProblem(value: unknown): value is Problem {
   return typeof value === "object" && value !== null && "code" in value && "message" in value;
 }

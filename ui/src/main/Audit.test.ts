@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Exported } from "../lib/bridge";
 import { aProcess, aRow, emptyHouse, type FakeHouse } from "../lib/bridge.fake";
 import { speak } from "../lib/i18n/index.svelte";
 import type { Chain } from "../lib/types/Chain";
@@ -36,7 +37,7 @@ async function click(testid: string, at = 0) {
 }
 const shown = () => all("audit-row").map((row) => row.dataset["key"]);
 /** Answers from the host that come when told to. */
-function hold(command: "log_verify" | "log_export" | "chain"): (reply: Reply) => Promise<void> {
+function hold(command: "log_verify" | "chain"): (reply: Reply) => Promise<void> {
   let give: (reply: Reply) => void = () => {};
   const whole = stage.bridge.request.bind(stage.bridge);
   stage.bridge.request = (request) =>
@@ -235,32 +236,36 @@ describe("the check", () => {
 });
 
 describe("the export", () => {
-  test("reads the whole journal in pieces and saves it", async () => {
-    const many = Array.from({ length: 450 }, (_, i) => aRow({ id: 450 - i }));
-    await open({ log: many });
-    await click("audit-export");
-    await click("audit-export-jsonl");
-    expect(asked("log_export").map(({ form, after }) => [form, after])).toEqual([
-      ["jsonl", null],
-      ["jsonl", 400],
-    ]);
-    const saved = stage.bridge.calls.find(([name]) => name === "save")?.[1] as { name: string; pieces: string[] };
-    expect(saved.name).toMatch(/^journal-\d{4}-\d\d-\d\d\.jsonl$/);
-    expect(saved.pieces).toHaveLength(450);
-    expect(saved.pieces[0]).toBe(`${JSON.stringify(many.at(-1))}\n`);
-    expect(stage.text("audit-exported")).toContain(`450 lines are in ${saved.name}`);
-  });
-
-  test("shows how far it is, and one that is cancelled saves nothing", async () => {
+  test("writes the whole journal, and says where it is", async () => {
     await open({ log });
-    const give = hold("log_export");
     await click("audit-export");
     await click("audit-export-otel");
-    await give({ reply: "exported", lines: ["a", "b"], after: 2 });
-    expect(stage.text("audit-exported")).toContain("2 lines read");
+    expect(stage.bridge.calls).toContainEqual(["export_journal", "otel"]);
+    expect(stage.text("audit-exported")).toContain("4 lines are in /home/mei/Downloads/steward-journal.otel.jsonl");
+  });
+
+  test("shows how far it is, is cancelled, and what comes of it is told", async () => {
+    await open({ log });
+    let end: (ended: Exported) => void = () => {};
+    stage.bridge.exportJournal = () => new Promise((ends) => (end = ends));
+    await click("audit-export");
+    await click("audit-export-jsonl");
+    stage.bridge.signal("export-progress", { lines: 1200 });
+    await stage.pass();
+    expect(stage.text("audit-exported")).toContain("1,200 lines written");
+    expect(stage.get<HTMLButtonElement>("audit-export").disabled).toBe(true);
     await click("audit-export-cancel");
-    await give({ reply: "exported", lines: ["c"], after: null });
-    expect(stage.text("audit-exported")).toContain("The export was cancelled. Nothing was written.");
-    expect(stage.bridge.count("save")).toBe(0);
+    expect(stage.bridge.count("export_stop")).toBe(1);
+    end({ file: null, lines: 1200 });
+    await stage.pass();
+    expect(stage.text("audit-exported")).toContain("The export was cancelled. Nothing is left of it.");
+  });
+
+  test("one that fails says why", async () => {
+    await open({ log });
+    stage.bridge.exportJournal = async () => ({ code: "io", message: "the disk is full", hint: null });
+    await click("audit-export");
+    await click("audit-export-jsonl");
+    expect(stage.text("problem")).toContain("the disk is full");
   });
 });

@@ -1,11 +1,10 @@
 /** The journal as the person searches it: pages of rows, the chain behind one, a check, an export. */
 
-import { ask, type Bridge } from "../lib/bridge";
+import { type Bridge, isProblem } from "../lib/bridge";
 import { Reading } from "../lib/state/reading.svelte";
 import type { ExportForm } from "../lib/types/ExportForm";
 import type { LogRow } from "../lib/types/LogRow";
 import type { Problem } from "../lib/types/Problem";
-import type { Reply } from "../lib/types/Reply";
 import { type Field, type Filters, nothing, queryOf } from "./filters";
 
 /** Rows a page, and rows kept at most: beyond that a search is narrowed, not scrolled. */
@@ -16,7 +15,7 @@ const REST_MS = 250;
 
 export type Export =
   | { state: "going"; lines: number }
-  | { state: "done"; lines: number; name: string }
+  | { state: "done"; lines: number; file: string }
   | { state: "stopped" }
   | { state: "failed"; problem: Problem };
 
@@ -36,7 +35,6 @@ export class Audit {
   readonly verified;
 
   #resting: ReturnType<typeof setTimeout> | undefined;
-  #exporting = 0;
 
   constructor(readonly bridge: Bridge) {
     this.log = new Reading(bridge, "log");
@@ -107,36 +105,17 @@ export class Audit {
     await this.verified.read({ command: "log_verify" });
   }
 
-  /** Reads the whole journal piece by piece and saves it; nothing is saved of one that is cancelled. */
+  /** Has the whole journal written to a file; how far it is is told on the way. */
   async export(form: ExportForm): Promise<void> {
-    const mine = ++this.#exporting;
-    const isMine = () => mine === this.#exporting;
-    const lines: string[] = [];
-    let after: number | null = null;
+    if (this.exported?.state === "going") return;
     this.exported = { state: "going", lines: 0 };
-    do {
-      const reply: Extract<Reply, { reply: "exported" | "error" }> = await ask(
-        this.bridge,
-        { command: "log_export", form, after },
-        "exported",
-      );
-      if (!isMine()) return;
-      if (reply.reply === "error") {
-        this.exported = { state: "failed", problem: reply };
-        return;
-      }
-      for (const line of reply.lines) lines.push(`${line}\n`);
-      after = reply.after;
-      this.exported = { state: "going", lines: lines.length };
-    } while (after !== null);
-    const name = `journal-${new Date().toISOString().slice(0, 10)}.${form === "otel" ? "otel.jsonl" : "jsonl"}`;
-    const problem = await this.bridge.save(name, lines);
-    if (!isMine()) return;
-    this.exported = problem ? { state: "failed", problem } : { state: "done", lines: lines.length, name };
-  }
-
-  cancelExport(): void {
-    this.#exporting++;
-    this.exported = { state: "stopped" };
+    const told = this.bridge.on("export-progress", ({ lines }) => {
+      if (this.exported?.state === "going") this.exported = { state: "going", lines };
+    });
+    const ended = await this.bridge.exportJournal(form);
+    void told.then((unhear) => unhear());
+    if (isProblem(ended)) this.exported = { state: "failed", problem: ended };
+    else if (ended.file === null) this.exported = { state: "stopped" };
+    else this.exported = { state: "done", lines: ended.lines, file: ended.file };
   }
 }

@@ -11,7 +11,7 @@ export const approvals: Words["approvals"] = {
   asked: (time) => `${time} 提出`,
   group: (image, pid) => `${image}（pid ${pid}）`,
   groupCount: (n) => `${n} 项在等`,
-  expires: (left) => `${left}后过期，过期算拒绝`,
+  expires: (left) => `${left} 后过期，过期算拒绝`,
   expired: "已过期，算拒绝",
   lately: "刚答复过的",
   told: (where, how) => `${where}：${how}`,

@@ -75,7 +75,7 @@ export const audit = {
   export: "Export",
   exportSays: "The whole journal, from its first row. File contents are never in it.",
   forms: { jsonl: "JSON lines", otel: "OpenTelemetry spans" },
-  exporting: (n: string) => `${n} lines read`,
-  exported: (n: string, name: string) => `${n} lines are in ${name}, in your folder for downloads.`,
-  exportStopped: "The export was cancelled. Nothing was written.",
+  exporting: (n: string) => `${n} lines written`,
+  exported: (n: string) => `${n} lines are in`,
+  exportStopped: "The export was cancelled. Nothing is left of it.",
 };

@@ -76,7 +76,7 @@ export const audit: Words["audit"] = {
   export: "导出",
   exportSays: "从第一行起的整个日志，里面从不含文件内容。",
   forms: { jsonl: "JSON 行格式", otel: "OpenTelemetry 格式" },
-  exporting: (n) => `已读 ${n} 行`,
-  exported: (n, name) => `${n} 行已存为 ${name}，在下载文件夹里。`,
-  exportStopped: "已取消导出，没有写任何文件。",
+  exporting: (n) => `已写 ${n} 行`,
+  exported: (n) => `已写 ${n} 行，存为`,
+  exportStopped: "已取消导出，没有留下文件。",
 };

@@ -183,7 +183,7 @@ export const zh: Words = {
     lapsed: "不用再答复了：进程已经结束。",
     answering: "正在送出你的答复…",
     notCounted: "已经有人先答复，这次不算。",
-    expires: (left) => `${left}后过期，过期算拒绝。`,
+    expires: (left) => `${left} 后过期，过期算拒绝。`,
     expired: "已过期，算拒绝。",
     lapsedTime: "没有人按时答复，算拒绝。",
     by: { window: "在窗口中", terminal: "在终端中", dialog: "在对话框中" },
