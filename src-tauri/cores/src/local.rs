@@ -6,10 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use steward_engine::{Engine, EngineError, GenerateRequest, LoadOptions, Prompt};
 use steward_kernel::provider::{
-    Cancel, ChatReply, ChatRequest, Constraint, CoreInfo, Finish, LlmCore, Message, Role, TokenSink,
+    Cancel, ChatReply, ChatRequest, Constraint, CoreInfo, Finish, Generation, LlmCore, Message,
+    Resumption, Role, TokenSink,
 };
 use steward_kernel::{Code, SysError};
 use tokio::sync::OnceCell;
+
+use crate::generation::LocalGeneration;
 
 /// What the core is made from.
 #[derive(Debug, Clone)]
@@ -42,15 +45,15 @@ pub struct LocalCore {
     loader: Arc<Loader>,
 }
 
-struct Loader {
+pub(crate) struct Loader {
     source: Source,
-    engine: OnceCell<Arc<Engine>>,
+    engine: OnceCell<Engine>,
     on_load: OnLoad,
 }
 
 impl Loader {
     /// The engine, loaded. A load that failed is tried again at the next call.
-    async fn engine(&self) -> Result<Arc<Engine>, SysError> {
+    async fn engine(&self) -> Result<Engine, SysError> {
         let engine = self.engine.get_or_try_init(|| async {
             (self.on_load)(LoadState::Loading);
             let loaded = self.load().await;
@@ -63,7 +66,7 @@ impl Loader {
         engine.await.cloned()
     }
 
-    async fn load(&self) -> Result<Arc<Engine>, SysError> {
+    async fn load(&self) -> Result<Engine, SysError> {
         let path = self.source.file.clone()?;
         let options = LoadOptions {
             threads: self.source.threads,
@@ -73,8 +76,21 @@ impl Loader {
         loaded
             .await
             .map_err(|e| broke_down(&e))?
-            .map(Arc::new)
             .map_err(|e| explained(&e))
+    }
+
+    /// The engine, loaded, unless `cancel` comes first.
+    pub(crate) async fn ready(self: &Arc<Self>, cancel: &Cancel) -> Result<Engine, SysError> {
+        if let Some(engine) = self.engine.get() {
+            return Ok(engine.clone());
+        }
+        // A task of its own: a load goes on, and is told of, when whoever asked for it has gone.
+        let loader = Arc::clone(self);
+        let loading = tokio::spawn(async move { loader.engine().await });
+        tokio::select! {
+            engine = loading => engine.map_err(|e| broke_down(&e))?,
+            () = cancel.cancelled() => Err(stopped()),
+        }
     }
 }
 
@@ -98,13 +114,7 @@ impl LocalCore {
         cancel: Cancel,
         work: impl FnOnce(&Engine, &steward_engine::Cancel) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, SysError> {
-        // A task of its own: a load goes on, and is told of, when whoever asked for it has gone.
-        let loader = Arc::clone(&self.loader);
-        let loading = tokio::spawn(async move { loader.engine().await });
-        let engine = tokio::select! {
-            engine = loading => engine.map_err(|e| broke_down(&e))??,
-            () = cancel.cancelled() => return Err(stopped()),
-        };
+        let engine = self.loader.ready(&cancel).await?;
         let flag = steward_engine::Cancel::new();
         let _gone = CancelOnDrop(flag.clone());
         let inner = flag.clone();
@@ -120,7 +130,8 @@ impl LocalCore {
     }
 }
 
-struct CancelOnDrop(steward_engine::Cancel);
+/// Ends what runs when whoever waits for it goes away.
+pub(crate) struct CancelOnDrop(pub(crate) steward_engine::Cancel);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
@@ -154,18 +165,31 @@ impl LlmCore for LocalCore {
                 })
             })
             .await?;
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Ok(ChatReply {
-            finish: match generation.finish {
-                steward_engine::Finish::Stop => Finish::Stop,
-                steward_engine::Finish::Length => Finish::Length,
-                steward_engine::Finish::Cancelled => Finish::Cancelled,
-            },
-            prompt_tokens: count(generation.prompt_tokens),
-            cached_tokens: count(generation.cached_tokens),
-            tokens: count(generation.ids.len()),
-            text: generation.text,
-        })
+        Ok(reply(generation))
+    }
+
+    fn resumption(&self) -> Resumption {
+        Resumption::Exact
+    }
+
+    async fn begin(self: Arc<Self>, request: ChatRequest) -> Result<Box<dyn Generation>, SysError> {
+        let loader = Arc::clone(&self.loader);
+        Ok(Box::new(LocalGeneration::new(loader, translated(request))))
+    }
+
+    async fn restore(
+        self: Arc<Self>,
+        request: ChatRequest,
+        snapshot: Vec<u8>,
+    ) -> Result<Box<dyn Generation>, SysError> {
+        let request = translated(request);
+        let session = self
+            .run(Cancel::default(), move |engine, _| {
+                engine.restore(request, &snapshot)
+            })
+            .await?;
+        let loader = Arc::clone(&self.loader);
+        Ok(Box::new(LocalGeneration::restored(loader, session)))
     }
 
     async fn score(
@@ -194,6 +218,21 @@ impl LlmCore for LocalCore {
     }
 }
 
+pub(crate) fn reply(generation: steward_engine::Generation) -> ChatReply {
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    ChatReply {
+        finish: match generation.finish {
+            steward_engine::Finish::Stop => Finish::Stop,
+            steward_engine::Finish::Length => Finish::Length,
+            steward_engine::Finish::Cancelled => Finish::Cancelled,
+        },
+        prompt_tokens: count(generation.prompt_tokens),
+        cached_tokens: count(generation.cached_tokens),
+        tokens: count(generation.ids.len()),
+        text: generation.text,
+    }
+}
+
 fn translated(request: ChatRequest) -> GenerateRequest {
     let ChatRequest {
         messages,
@@ -202,7 +241,7 @@ fn translated(request: ChatRequest) -> GenerateRequest {
         sampling,
         stop,
         constraint,
-        beams: _,
+        beams,
     } = request;
     GenerateRequest {
         prompt: prompt(messages, prefix),
@@ -219,6 +258,7 @@ fn translated(request: ChatRequest) -> GenerateRequest {
             Constraint::Lark { grammar } => steward_engine::Constraint::Lark(grammar),
         }),
         logprobs: false,
+        beams: beams as usize,
     }
 }
 
@@ -237,7 +277,7 @@ fn prompt(messages: Vec<Message>, assistant_prefix: String) -> Prompt {
     }
 }
 
-fn explained(error: &EngineError) -> SysError {
+pub(crate) fn explained(error: &EngineError) -> SysError {
     let (code, hint) = match error {
         EngineError::Open { .. } => (
             Code::Unavailable,
@@ -249,6 +289,7 @@ fn explained(error: &EngineError) -> SysError {
         ),
         EngineError::ContextOverflow { .. } => (Code::Limit, "ask about less text at a time"),
         EngineError::Template(_) => (Code::Unavailable, "choose a model made for conversations"),
+        EngineError::Snapshot(_) => (Code::Invalid, "begin the generation anew"),
         EngineError::Cancelled => return stopped(),
         EngineError::Internal(_) => (Code::Internal, "this is a fault of Steward; try again"),
         _ => (Code::Invalid, "change the request"),
@@ -256,11 +297,11 @@ fn explained(error: &EngineError) -> SysError {
     SysError::new(code, error.to_string()).hint(hint)
 }
 
-fn broke_down(error: &tokio::task::JoinError) -> SysError {
+pub(crate) fn broke_down(error: &tokio::task::JoinError) -> SysError {
     SysError::new(Code::Internal, format!("the engine broke down: {error}"))
         .hint("this is a fault of Steward; try the request again")
 }
 
-fn stopped() -> SysError {
+pub(crate) fn stopped() -> SysError {
     SysError::new(Code::Interrupted, "the generation was stopped")
 }

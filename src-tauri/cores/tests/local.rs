@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use steward_cores::{LoadState, LocalCore, Source};
 use steward_kernel::provider::{
-    Cancel, ChatRequest, Constraint, Finish, LlmCore, Message, Role, Sampling,
+    Cancel, ChatReply, ChatRequest, Constraint, Finish, LlmCore, Message, Progress, Resumption,
+    Role, Sampling, TokenSink,
 };
 use steward_kernel::{Code, SysError};
 
@@ -67,7 +68,7 @@ fn request(content: impl Into<String>, max_tokens: u32) -> ChatRequest {
     }
 }
 
-fn no_sink() -> steward_kernel::provider::TokenSink {
+fn no_sink() -> TokenSink {
     Box::new(|_| {})
 }
 
@@ -235,4 +236,99 @@ async fn a_load_goes_on_when_whoever_asked_has_gone() {
         *states.lock().unwrap(),
         [LoadState::Loading, LoadState::Ready]
     );
+}
+
+/// Runs to the end in slices; with `stored`, each on a generation restored from its snapshot.
+async fn in_slices(
+    core: &Arc<LocalCore>,
+    request: &ChatRequest,
+    quantum: u32,
+    stored: bool,
+) -> (ChatReply, String, u32) {
+    let heard = Arc::new(Mutex::new(String::new()));
+    let hear = Arc::clone(&heard);
+    let sink: TokenSink = Box::new(move |text| hear.lock().unwrap().push_str(text));
+    let (go_on, never) = (Cancel::default(), Cancel::default());
+    let mut generation = Arc::clone(core).begin(request.clone()).await.unwrap();
+    let mut slices = 0;
+    loop {
+        slices += 1;
+        let progress = generation.run(Some(quantum), &sink, &go_on, &never).await;
+        if let Progress::Done(reply) = progress.unwrap() {
+            return (reply, heard.lock().unwrap().clone(), slices);
+        }
+        if stored {
+            let snapshot = generation.snapshot().await.unwrap();
+            drop(generation);
+            let restored = Arc::clone(core).restore(request.clone(), snapshot).await;
+            generation = restored.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_generation_in_slices_says_what_one_call_says() {
+    let (core, _) = core(Ok(default_model()));
+    let core = Arc::new(core);
+    assert_eq!(core.resumption(), Resumption::Exact);
+    let mut seeded = request("Name a colour and say why.", 14);
+    seeded.sampling.temperature = 0.9;
+    seeded.sampling.seed = 4;
+    let mut wide = request("Name a colour.", 6);
+    wide.beams = 3;
+    let mut formed = request("Is water wet?", 12);
+    formed.constraint = Some(Constraint::Regex {
+        pattern: "(yes|no), (because|since) [a-z ]{4,12}".to_owned(),
+    });
+    for request in [seeded, wide, formed] {
+        let whole = core
+            .chat(request.clone(), no_sink(), Cancel::default())
+            .await
+            .unwrap();
+        for (quantum, stored) in [(1, false), (4, true)] {
+            let (reply, heard, slices) = in_slices(&core, &request, quantum, stored).await;
+            assert!(slices > 1, "{request:?}");
+            assert_eq!(
+                (&reply.text, reply.finish, reply.tokens),
+                (&whole.text, whole.finish, whole.tokens)
+            );
+            assert_eq!(heard, reply.text);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_generation_yields_and_stops_when_asked() {
+    let (core, _) = core(Ok(default_model()));
+    let core = Arc::new(core);
+    let story = request("Tell a long story.", 400);
+    let mut generation = Arc::clone(&core).begin(story.clone()).await.unwrap();
+    let before = generation.resident_bytes();
+    let (yield_now, cancel) = (Cancel::default(), Cancel::default());
+    // The piece that asks for it is followed by those that were made before it was heard.
+    let asks = yield_now.clone();
+    let sink: TokenSink = Box::new(move |_| asks.cancel());
+    let progress = generation.run(None, &sink, &yield_now, &cancel).await;
+    assert_eq!(progress.unwrap(), Progress::Paused);
+    assert!(generation.resident_bytes() > before + 1_000_000);
+    let progress = generation.run(None, &sink, &yield_now, &cancel).await;
+    assert_eq!(progress.unwrap(), Progress::Paused, "at once");
+
+    let asks = cancel.clone();
+    let sink: TokenSink = Box::new(move |_| asks.cancel());
+    let progress = generation
+        .run(None, &sink, &Cancel::default(), &cancel)
+        .await;
+    let Progress::Done(reply) = progress.unwrap() else {
+        panic!("it goes on");
+    };
+    assert_eq!(reply.finish, Finish::Cancelled);
+    assert!((2..400).contains(&reply.tokens), "{}", reply.tokens);
+    let ended = generation.run(None, &sink, &yield_now, &cancel).await;
+    assert_eq!(ended.unwrap_err().code, Code::Invalid);
+
+    let broken = Arc::clone(&core).restore(story, vec![1, 2, 3]).await;
+    let error = broken.err().unwrap();
+    assert_eq!(error.code, Code::Invalid);
+    assert!(error.message.contains("snapshot"), "{}", error.message);
 }

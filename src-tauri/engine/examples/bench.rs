@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use steward_engine::{Cancel, Engine, GenerateRequest, LoadOptions, Prompt};
+use steward_engine::{Cancel, Engine, GenerateRequest, LoadOptions, Progress, Prompt, Session};
 
 const FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
@@ -63,6 +63,64 @@ fn main() {
         (out.ids.len() - 1) as f64 / out.decode_seconds
     });
     report("engine/decode-128", "tok/s", decode);
+    let (switch, resume) = switches(&engine, runs);
+    report("engine/switch-us", "us", switch);
+    report("engine/resume-us", "us", resume);
+}
+
+/// Tokens that the sessions of [`switches`] have behind them.
+const BEHIND: usize = 200;
+
+/// Two sessions that take turns at every token. What a switch costs: how much longer such a token
+/// takes at the median than one of a session that goes on without a pause. And what going on and
+/// standing still cost where nothing is computed in between. Both in microseconds.
+fn switches(engine: &Engine, runs: u32) -> (f64, f64) {
+    let begin = |salt| {
+        let request = GenerateRequest::new(Prompt::Tokens(prompt(BEHIND, salt)), 4000);
+        let mut session = engine
+            .begin(request)
+            .unwrap_or_else(|error| panic!("{error}"));
+        go_on(&mut session, Some(4), &mut |_| ());
+        session
+    };
+    let mut sessions = [begin(2001), begin(2002)];
+    let (mut alone, mut in_turns) = (Vec::new(), Vec::new());
+    // In turns of few tokens, so that a machine that changes its pace does so for both.
+    for _ in 0..10 * runs {
+        for session in &mut sessions {
+            let mut last: Option<Instant> = None;
+            go_on(session, Some(5), &mut |now: Instant| {
+                alone.extend(last.map(|last| (now - last).as_secs_f64()));
+                last = Some(now);
+            });
+        }
+        let mut last: Option<Instant> = None;
+        for turn in 0..9 {
+            go_on(&mut sessions[turn % 2], Some(1), &mut |now: Instant| {
+                in_turns.extend(last.map(|last| (now - last).as_secs_f64()));
+                last = Some(now);
+            });
+        }
+    }
+    let switch = (middle(in_turns) - middle(alone)) * 1e6;
+    let resume = median(runs, |_| {
+        let started = Instant::now();
+        for turn in 0..1000 {
+            go_on(&mut sessions[turn % 2], Some(0), &mut |_| ());
+        }
+        started.elapsed().as_secs_f64() * 1e6 / 1000.0
+    });
+    (switch, resume)
+}
+
+/// Goes on with a session that does not end; `told` gets the time of each token.
+fn go_on(session: &mut Session, quantum: Option<u32>, told: &mut dyn FnMut(Instant)) {
+    let never = Cancel::new();
+    let progress = session.run(quantum, &never, &never, &mut |_| told(Instant::now()));
+    assert!(
+        matches!(progress, Ok(Progress::Paused)),
+        "a session ended before its time: {progress:?}"
+    );
 }
 
 fn number<T: std::str::FromStr>(argument: Option<String>, flag: &str) -> T {
@@ -86,7 +144,10 @@ fn generate(engine: &Engine, prompt: Vec<u32>, max_tokens: usize) -> steward_eng
 
 fn median(runs: u32, mut measure: impl FnMut(u32) -> f64) -> f64 {
     measure(runs);
-    let mut values: Vec<f64> = (0..runs).map(&mut measure).collect();
+    middle((0..runs).map(&mut measure).collect())
+}
+
+fn middle(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

@@ -1,6 +1,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use sha2::{Digest, Sha256};
+
 use crate::error::{EngineError, guard};
 use crate::generate::{Grammars, PrefixCache, Prompt};
 use crate::gguf::{Gguf, GgufError};
@@ -21,14 +23,21 @@ pub struct LoadOptions {
     pub context: Option<usize>,
 }
 
-/// One loaded model. Requests from several threads take turns, step by step.
+/// One loaded model; a clone is the same one. Requests from several threads take turns, step by
+/// step.
+#[derive(Clone)]
 pub struct Engine {
+    loaded: Arc<Loaded>,
+}
+
+struct Loaded {
     info: ModelInfo,
     tokenizer: Arc<Tokenizer>,
     template: Option<ChatTemplate>,
     model: Model,
     prefixes: Mutex<PrefixCache>,
     grammars: OnceLock<Grammars>,
+    digest: OnceLock<[u8; 32]>,
 }
 
 impl Engine {
@@ -51,23 +60,142 @@ impl Engine {
         let map = Gguf::map(path).map_err(open)?;
         let pool = Pool::new(threads).map_err(open)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let mut engine = Self::read(map, pool, &name).map_err(|source| EngineError::Model {
+        let mut loaded = Loaded::read(map, pool, &name).map_err(|source| EngineError::Model {
             path: path.to_owned(),
             source,
         })?;
-        engine.info.threads = threads;
+        loaded.info.threads = threads;
         if let Some(context) = options.context {
-            if !(1..=engine.info.context).contains(&context) {
+            if !(1..=loaded.info.context).contains(&context) {
                 return Err(EngineError::InvalidRequest(format!(
                     "a context of `{context}` tokens: the model was made for 1 to {}",
-                    engine.info.context
+                    loaded.info.context
                 )));
             }
-            engine.info.context = context;
+            loaded.info.context = context;
         }
-        Ok(engine)
+        Ok(Self {
+            loaded: Arc::new(loaded),
+        })
+    }
+    /// What the model is.
+    pub fn info(&self) -> &ModelInfo {
+        &self.loaded.info
     }
 
+    /// Tokenises a text. With `special`, names of control tokens in it become these tokens: only
+    /// for text that is trusted.
+    ///
+    /// # Errors
+    /// [`EngineError::Tokenizer`] for a text of more than 64 MiB.
+    pub fn encode(&self, text: &str, special: bool) -> Result<Vec<u32>, EngineError> {
+        self.loaded.tokenizer.encode(text, special)
+    }
+
+    /// The text of some tokens, without control tokens.
+    pub fn decode(&self, ids: &[u32]) -> String {
+        self.loaded.tokenizer.decode(ids)
+    }
+
+    /// The chat as the model's template writes it, for a person to read. Requests take messages
+    /// and not this text, in which a marker and a message that imitates one look alike.
+    ///
+    /// # Errors
+    /// [`EngineError::Template`] where the file has no template or the template refuses.
+    pub fn render(
+        &self,
+        messages: &[Message],
+        add_generation_prompt: bool,
+    ) -> Result<String, EngineError> {
+        self.template()?.render(messages, add_generation_prompt)
+    }
+
+    /// The tokens of a prompt, checked against the context.
+    ///
+    /// # Errors
+    /// [`EngineError::ContextOverflow`] for a prompt that leaves no room for an answer.
+    pub fn prompt_tokens(&self, prompt: &Prompt) -> Result<Vec<u32>, EngineError> {
+        let ids = match prompt {
+            Prompt::Tokens(ids) => ids.clone(),
+            Prompt::Text(text) => self
+                .loaded
+                .tokenizer
+                .with_bos(self.loaded.tokenizer.encode(text, false)?),
+            Prompt::Messages {
+                messages,
+                assistant_prefix,
+            } => {
+                let ids =
+                    self.template()?
+                        .with_pieces(messages, assistant_prefix, |pieces| {
+                            self.loaded.tokenizer.encode_template(pieces)
+                        })??;
+                self.loaded.tokenizer.with_bos(ids)
+            }
+        };
+        if ids.is_empty() {
+            return Err(EngineError::InvalidRequest(
+                "the prompt is empty".to_owned(),
+            ));
+        }
+        if ids.len() >= self.loaded.info.context {
+            let context = self.loaded.info.context;
+            return Err(EngineError::ContextOverflow {
+                prompt: ids.len(),
+                context,
+            });
+        }
+        Ok(ids)
+    }
+
+    fn template(&self) -> Result<&ChatTemplate, EngineError> {
+        self.loaded.template.as_ref().ok_or_else(|| {
+            EngineError::Template(
+                "the file has no `tokenizer.chat_template`; give the prompt as text".to_owned(),
+            )
+        })
+    }
+
+    pub(crate) fn model(&self) -> &Model {
+        &self.loaded.model
+    }
+
+    pub(crate) fn tokenizer(&self) -> &Tokenizer {
+        &self.loaded.tokenizer
+    }
+
+    pub(crate) fn prefixes(&self) -> &Mutex<PrefixCache> {
+        &self.loaded.prefixes
+    }
+
+    /// The grammar compiler, made when the first constraint comes.
+    pub(crate) fn grammars(&self) -> Result<&Grammars, EngineError> {
+        if let Some(grammars) = self.loaded.grammars.get() {
+            return Ok(grammars);
+        }
+        let made = guard(|| Grammars::new(Arc::clone(&self.loaded.tokenizer)))?;
+        Ok(self.loaded.grammars.get_or_init(|| made))
+    }
+
+    /// A digest of all that the tokens of an answer depend on: the vocabulary, the sizes and the
+    /// weights. It takes a moment at first, and is kept.
+    pub(crate) fn digest(&self) -> Result<&[u8; 32], EngineError> {
+        if let Some(digest) = self.loaded.digest.get() {
+            return Ok(digest);
+        }
+        let mut hash = Sha256::new();
+        let tokenizer = &self.loaded.tokenizer;
+        for id in 0..tokenizer.len() as u32 {
+            let bytes = tokenizer.bytes(id);
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+        }
+        hash.update(self.loaded.model.digest()?);
+        Ok(self.loaded.digest.get_or_init(|| hash.finalize().into()))
+    }
+}
+
+impl Loaded {
     fn read(map: memmap2::Mmap, pool: Pool, name: &str) -> Result<Self, GgufError> {
         let file = Gguf::parse(map)?;
         let config = Config::read(&file)?;
@@ -98,110 +226,15 @@ impl Engine {
             model,
             prefixes,
             grammars: OnceLock::new(),
+            digest: OnceLock::new(),
         })
-    }
-
-    /// What the model is.
-    pub fn info(&self) -> &ModelInfo {
-        &self.info
-    }
-
-    /// Tokenises a text. With `special`, names of control tokens in it become these tokens: only
-    /// for text that is trusted.
-    ///
-    /// # Errors
-    /// [`EngineError::Tokenizer`] for a text of more than 64 MiB.
-    pub fn encode(&self, text: &str, special: bool) -> Result<Vec<u32>, EngineError> {
-        self.tokenizer.encode(text, special)
-    }
-
-    /// The text of some tokens, without control tokens.
-    pub fn decode(&self, ids: &[u32]) -> String {
-        self.tokenizer.decode(ids)
-    }
-
-    /// The chat as the model's template writes it, for a person to read. Requests take messages
-    /// and not this text, in which a marker and a message that imitates one look alike.
-    ///
-    /// # Errors
-    /// [`EngineError::Template`] where the file has no template or the template refuses.
-    pub fn render(
-        &self,
-        messages: &[Message],
-        add_generation_prompt: bool,
-    ) -> Result<String, EngineError> {
-        self.template()?.render(messages, add_generation_prompt)
-    }
-
-    /// The tokens of a prompt, checked against the context.
-    ///
-    /// # Errors
-    /// [`EngineError::ContextOverflow`] for a prompt that leaves no room for an answer.
-    pub fn prompt_tokens(&self, prompt: &Prompt) -> Result<Vec<u32>, EngineError> {
-        let ids = match prompt {
-            Prompt::Tokens(ids) => ids.clone(),
-            Prompt::Text(text) => self.tokenizer.with_bos(self.tokenizer.encode(text, false)?),
-            Prompt::Messages {
-                messages,
-                assistant_prefix,
-            } => {
-                let ids =
-                    self.template()?
-                        .with_pieces(messages, assistant_prefix, |pieces| {
-                            self.tokenizer.encode_template(pieces)
-                        })??;
-                self.tokenizer.with_bos(ids)
-            }
-        };
-        if ids.is_empty() {
-            return Err(EngineError::InvalidRequest(
-                "the prompt is empty".to_owned(),
-            ));
-        }
-        if ids.len() >= self.info.context {
-            let context = self.info.context;
-            return Err(EngineError::ContextOverflow {
-                prompt: ids.len(),
-                context,
-            });
-        }
-        Ok(ids)
-    }
-
-    fn template(&self) -> Result<&ChatTemplate, EngineError> {
-        self.template.as_ref().ok_or_else(|| {
-            EngineError::Template(
-                "the file has no `tokenizer.chat_template`; give the prompt as text".to_owned(),
-            )
-        })
-    }
-
-    pub(crate) fn model(&self) -> &Model {
-        &self.model
-    }
-
-    pub(crate) fn tokenizer(&self) -> &Tokenizer {
-        &self.tokenizer
-    }
-
-    pub(crate) fn prefixes(&self) -> &Mutex<PrefixCache> {
-        &self.prefixes
-    }
-
-    /// The grammar compiler, made when the first constraint comes.
-    pub(crate) fn grammars(&self) -> Result<&Grammars, EngineError> {
-        if let Some(grammars) = self.grammars.get() {
-            return Ok(grammars);
-        }
-        let made = guard(|| Grammars::new(Arc::clone(&self.tokenizer)))?;
-        Ok(self.grammars.get_or_init(|| made))
     }
 }
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine")
-            .field("info", &self.info)
+            .field("info", &self.loaded.info)
             .finish_non_exhaustive()
     }
 }

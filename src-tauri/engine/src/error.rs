@@ -46,6 +46,9 @@ pub enum EngineError {
     /// The text could not be tokenised.
     #[error("cannot tokenise the text: {0}")]
     Tokenizer(String),
+    /// The snapshot of a session is broken, or of another request or model.
+    #[error("cannot use the snapshot: {0}")]
+    Snapshot(String),
     /// `cancel` was set before the work was done.
     #[error("cancelled")]
     Cancelled,

@@ -1,5 +1,6 @@
 //! The KV cache of one sequence, in blocks of 64 positions that sequences may share.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::kernels::{Isa, store_halves};
@@ -29,7 +30,48 @@ impl KvShape {
     pub(crate) fn block_bytes(self) -> usize {
         self.block_halves() * size_of::<u16>()
     }
+
+    /// Bytes that the first `count` positions of a block are packed into.
+    pub(crate) fn packed_bytes(self, count: usize) -> usize {
+        self.block_bytes() / POSITIONS * count
+    }
+
+    /// The rows of a block that hold its first `count` positions.
+    fn rows(self, count: usize) -> impl Iterator<Item = Range<usize>> {
+        let halves = self.head_halves();
+        (0..self.layers * self.heads).flat_map(move |head| {
+            let keys = 2 * head * halves;
+            let values = keys + halves;
+            let key_rows = (keys..values)
+                .step_by(POSITIONS)
+                .map(move |at| at..at + count);
+            key_rows.chain(std::iter::once(values..values + count * self.head_len))
+        })
+    }
+
+    /// Appends the first `count` positions of a block, and nothing of the others.
+    pub(crate) fn pack(self, block: &[u16], count: usize, out: &mut Vec<u8>) {
+        for row in self.rows(count) {
+            out.extend(block[row].iter().flat_map(|half| half.to_le_bytes()));
+        }
+    }
+
+    /// A block whose first `count` positions are those of `packed`.
+    pub(crate) fn unpack(self, packed: &[u8], count: usize) -> Block {
+        let mut block = vec![0; self.block_halves()];
+        let mut packed = packed.as_chunks::<2>().0.iter();
+        for row in self.rows(count) {
+            for (half, bytes) in block[row].iter_mut().zip(&mut packed) {
+                *half = u16::from_le_bytes(*bytes);
+            }
+        }
+        Arc::new(block)
+    }
 }
+
+/// Keys and values of [`POSITIONS`] positions, by layer and head: K as `[head_len][POSITIONS]`, then
+/// V as `[POSITIONS][head_len]`.
+pub(crate) type Block = Arc<Vec<u16>>;
 
 /// Keys and values of the positions seen so far, in half precision.
 ///
@@ -37,8 +79,7 @@ impl KvShape {
 #[derive(Debug, Clone)]
 pub(crate) struct KvCache {
     shape: KvShape,
-    /// By layer and head: K as `[head_len][POSITIONS]`, then V as `[POSITIONS][head_len]`.
-    blocks: Vec<Arc<Vec<u16>>>,
+    blocks: Vec<Block>,
     len: usize,
 }
 
@@ -51,6 +92,16 @@ impl KvCache {
         }
     }
 
+    /// A cache of `len` positions in as many blocks as these take.
+    pub(crate) fn of_blocks(shape: KvShape, blocks: Vec<Block>, len: usize) -> Self {
+        Self { shape, blocks, len }
+    }
+
+    /// The sizes that it was made for.
+    pub(crate) fn shape(&self) -> KvShape {
+        self.shape
+    }
+
     /// Positions written and kept.
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -59,6 +110,13 @@ impl KvCache {
     /// Blocks held, shared ones included.
     pub(crate) fn blocks(&self) -> usize {
         self.blocks.len()
+    }
+
+    /// The blocks in order, each with the positions of it that are written and kept.
+    pub(crate) fn filled(&self) -> impl Iterator<Item = (&Block, usize)> {
+        let counts = (0..self.len).step_by(POSITIONS);
+        let counts = counts.map(|first| (self.len - first).min(POSITIONS));
+        self.blocks.iter().zip(counts)
     }
 
     /// Forgets the positions from `len` on.

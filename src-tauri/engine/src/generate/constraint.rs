@@ -43,20 +43,28 @@ impl Grammars {
         let matcher = Matcher::new(self.factory.create_parser(grammar));
         match matcher.get_error() {
             Some(error) => Err(EngineError::Constraint(error)),
-            None => Ok(Grammar { matcher }),
+            None => Ok(Grammar {
+                matcher,
+                taken: Vec::new(),
+            }),
         }
     }
 }
 
 /// How far a generated text has come in its grammar.
+#[derive(Clone)]
 pub(crate) struct Grammar {
     matcher: Matcher,
+    /// The tokens that led here. The matcher's state follows from them.
+    taken: Vec<u32>,
 }
 
 impl Grammar {
     /// The tokens that are the only way on, taken; empty where there is a choice.
     pub(crate) fn take_forced(&mut self) -> Vec<u32> {
-        self.matcher.consume_ff_tokens()
+        let forced = self.matcher.consume_ff_tokens();
+        self.taken.extend(&forced);
+        forced
     }
 
     /// The tokens that may come next.
@@ -66,7 +74,23 @@ impl Grammar {
 
     /// Goes on by a token.
     pub(crate) fn take(&mut self, id: u32) -> Result<(), EngineError> {
-        self.matcher.consume_token(id).map_err(refused)
+        self.matcher.consume_token(id).map_err(refused)?;
+        self.taken.push(id);
+        Ok(())
+    }
+
+    /// Goes from the beginning to where another was that took these.
+    pub(crate) fn retake(&mut self, taken: &[u32]) -> Result<(), EngineError> {
+        self.matcher.consume_tokens(taken).map_err(|error| {
+            EngineError::Snapshot(format!("its tokens break the constraint: {error}"))
+        })?;
+        self.taken.extend(taken);
+        Ok(())
+    }
+
+    /// All tokens taken, forced ones included.
+    pub(crate) fn taken(&self) -> &[u32] {
+        &self.taken
     }
 
     /// Whether nothing can follow.

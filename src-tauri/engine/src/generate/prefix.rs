@@ -14,6 +14,20 @@ pub(crate) struct Sequence {
     pub(crate) cache: KvCache,
 }
 
+impl Sequence {
+    pub(crate) fn new(shape: KvShape) -> Self {
+        Self {
+            tokens: Vec::new(),
+            cache: KvCache::new(shape),
+        }
+    }
+
+    /// One of the same shape with nothing in it.
+    pub(crate) fn empty(&self) -> Self {
+        Self::new(self.cache.shape())
+    }
+}
+
 /// The sequences of recent requests, so that a prompt that begins like one of them needs only its
 /// rest computed. Blocks are shared between sequences with a common beginning.
 #[derive(Debug)]
@@ -50,10 +64,7 @@ impl PrefixCache {
                 sequence.cache.truncate(len);
                 sequence
             }
-            _ => Sequence {
-                tokens: Vec::new(),
-                cache: KvCache::new(self.shape),
-            },
+            _ => Sequence::new(self.shape),
         }
     }
 

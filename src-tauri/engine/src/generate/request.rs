@@ -65,7 +65,15 @@ pub struct GenerateRequest {
     pub constraint: Option<Constraint>,
     /// Whether to give each token's log-probability.
     pub logprobs: bool,
+    /// Texts that are followed side by side, 1 to [`MAX_BEAMS`]. At 1 token follows token, as
+    /// `sampling` says. With more, the answer is the text with the highest mean log-probability
+    /// per token that the search found, the token that ends it counted; its tokens come all at
+    /// the end, because any of them may still change until then.
+    pub beams: usize,
 }
+
+/// Most texts that a search follows.
+pub const MAX_BEAMS: usize = 4;
 
 impl GenerateRequest {
     /// A greedy generation of up to `max_tokens`.
@@ -77,6 +85,7 @@ impl GenerateRequest {
             stop: Vec::new(),
             constraint: None,
             logprobs: false,
+            beams: 1,
         }
     }
 
@@ -95,6 +104,16 @@ impl GenerateRequest {
         }
         if self.stop.iter().any(String::is_empty) {
             return refuse("an empty stop string would end every answer; leave it out".to_owned());
+        }
+        if !(1..=MAX_BEAMS).contains(&self.beams) {
+            return refuse(format!("`{}` beams: choose 1 to {MAX_BEAMS}", self.beams));
+        }
+        if self.beams > 1 && temperature > 0.0 {
+            return refuse(format!(
+                "a search with `{}` beams looks for the likeliest text and cannot sample at \
+                 temperature `{temperature}`; set the temperature to 0, or beams to 1",
+                self.beams
+            ));
         }
         Ok(())
     }

@@ -20,6 +20,16 @@ impl Sampler {
         }
     }
 
+    /// Where the generator of random numbers stands.
+    pub(crate) fn position(&self) -> u64 {
+        self.random.0
+    }
+
+    /// Goes on from where another's generator stood.
+    pub(crate) fn set_position(&mut self, position: u64) {
+        self.random.0 = position;
+    }
+
     /// The next token, among the allowed ones; none if no allowed token has a usable logit.
     pub(crate) fn choose(&mut self, logits: &[f32], allowed: Option<&SimpleVob>) -> Option<u32> {
         if self.sampling.temperature == 0.0 {
@@ -97,11 +107,32 @@ impl Sampler {
 
 /// A token's natural log-probability under its logits.
 pub(crate) fn logprob(isa: Isa, logits: &[f32], id: u32) -> f32 {
-    let peak = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let Some(logit) = logits.get(id as usize) else {
-        return f32::NEG_INFINITY;
-    };
-    logit - peak - weight_sum(isa, logits, peak).ln()
+    match logits.get(id as usize) {
+        Some(logit) => Normaliser::of(isa, logits).logprob(*logit),
+        None => f32::NEG_INFINITY,
+    }
+}
+
+/// What logits are normalised by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Normaliser {
+    peak: f32,
+    log_sum: f32,
+}
+
+impl Normaliser {
+    pub(crate) fn of(isa: Isa, logits: &[f32]) -> Self {
+        let peak = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        Self {
+            peak,
+            log_sum: weight_sum(isa, logits, peak).ln(),
+        }
+    }
+
+    /// The natural log-probability of a token with this logit.
+    pub(crate) fn logprob(self, logit: f32) -> f32 {
+        logit - self.peak - self.log_sum
+    }
 }
 
 /// The first of the largest logits.

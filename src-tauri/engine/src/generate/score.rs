@@ -34,7 +34,7 @@ impl Engine {
             });
         }
         let isa = Isa::detect();
-        let mut sequence = self.begin(&prompt);
+        let mut sequence = self.recall(&prompt);
         let rest = prompt[sequence.tokens.len()..].to_vec();
         let mut first = Vec::new();
         let outcome = self.extend(&mut sequence, &rest, Rows::Last, cancel, |_, logits| {

@@ -8,6 +8,7 @@ use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Dispatch, backend_extension};
 use burn::tensor::{DType, Device, Int, Shape, Tensor, TensorData};
 use burn_flex::{Flex, FlexTensor};
+use sha2::{Digest, Sha256};
 
 use super::Config;
 use super::forward::{Runtime, Step};
@@ -42,6 +43,14 @@ pub(crate) trait LlamaOps: Backend {
         norms: FloatTensor<Self>,
         step: &mut Step<'_>,
     ) -> FloatTensor<Self>;
+
+    /// SHA-256 (`[32]`, u8) of `len` bytes of the arena from `start`, and of the norms.
+    fn llama_digest(
+        weights: IntTensor<Self>,
+        norms: FloatTensor<Self>,
+        start: usize,
+        len: usize,
+    ) -> IntTensor<Self>;
 }
 
 impl LlamaOps for Flex {
@@ -60,6 +69,18 @@ impl LlamaOps for Flex {
         let shape = Shape::from(vec![logits.len() / vocab, vocab]);
         FlexTensor::from_data(TensorData::new(logits, shape))
     }
+
+    fn llama_digest(
+        weights: FlexTensor,
+        norms: FlexTensor,
+        start: usize,
+        len: usize,
+    ) -> FlexTensor {
+        let mut hash = Sha256::new();
+        hash.update(&weights.bytes()[start..start + len]);
+        hash.update(bytemuck::cast_slice(norms.storage::<f32>()));
+        FlexTensor::from_data(TensorData::new(hash.finalize().to_vec(), [32]))
+    }
 }
 
 /// A loaded model on a device.
@@ -67,6 +88,7 @@ pub(crate) struct Model {
     pub(crate) config: Config,
     layout: Layout,
     start: usize,
+    len: usize,
     rope_factors: Option<Vec<f32>>,
     weights: Tensor<1, Int>,
     norms: Tensor<2>,
@@ -105,6 +127,7 @@ impl Model {
             layout,
             arena,
             start,
+            len: packed,
             norms,
             rope_factors,
         } = Weights::read(file, &config, &mut pool)?;
@@ -119,6 +142,7 @@ impl Model {
             config,
             layout,
             start,
+            len: packed,
             rope_factors,
             device,
         })
@@ -131,6 +155,40 @@ impl Model {
             .unwrap_or_else(PoisonError::into_inner)
             .isa()
             .name()
+    }
+
+    /// SHA-256 of the sizes and the weights.
+    pub(crate) fn digest(&self) -> Result<[u8; 32], EngineError> {
+        let config = &self.config;
+        let mut hash = Sha256::new();
+        for size in [
+            config.layers,
+            config.width,
+            config.hidden,
+            config.heads,
+            config.kv_heads,
+            config.head_len,
+            config.rotated,
+            config.vocab,
+        ] {
+            hash.update((size as u64).to_le_bytes());
+        }
+        let factors = self.rope_factors.as_deref().unwrap_or_default();
+        for value in [config.rope_base, config.epsilon].iter().chain(factors) {
+            hash.update(value.to_le_bytes());
+        }
+        let weights = guard(|| {
+            Ok(Dispatch::llama_digest(
+                self.weights.clone().into_dispatch(),
+                self.norms.clone().into_dispatch(),
+                self.start,
+                self.len,
+            ))
+        })?;
+        let weights = Tensor::<1, Int>::from_dispatch(weights).into_data();
+        let weights = weights.as_slice::<u8>();
+        hash.update(weights.map_err(|e| EngineError::Internal(e.to_string()))?);
+        Ok(hash.finalize().into())
     }
 
     /// Runs `tokens`, at most [`STEP_TOKENS`](super::STEP_TOKENS), after what `cache` holds.

@@ -31,6 +31,8 @@ pub(crate) struct Weights {
     pub(crate) arena: Vec<u8>,
     /// Where in `arena` the layout's offsets count from.
     pub(crate) start: usize,
+    /// Bytes from there on that the layout takes.
+    pub(crate) len: usize,
     /// `[2 * layers + 1, width]`: attention norm and feed-forward norm of each layer, output norm.
     pub(crate) norms: Vec<f32>,
     /// What the rotation of each pair is divided by, if the file says so.
@@ -87,6 +89,7 @@ impl Weights {
             Some(_) => Some(vector(file, "rope_freqs.weight", config.rotated / 2)?),
             None => None,
         };
+        let len = plan.end;
         let (arena, start) = plan.pack(pool);
         let layout = Layout {
             embedding,
@@ -97,6 +100,7 @@ impl Weights {
             layout,
             arena,
             start,
+            len,
             norms,
             rope_factors,
         })

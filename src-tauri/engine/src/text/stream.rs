@@ -1,5 +1,5 @@
 /// Turns tokens' bytes into text as it grows: never half a character, and nothing of a stop string.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct TextStream {
     stops: Vec<String>,
     /// Bytes that do not make a character yet.

@@ -1,0 +1,169 @@
+//! One text on its way: what has been run, what is known but not run, and what was given out.
+
+use super::constraint::Grammar;
+use super::{Sequence, TokenEvent};
+use crate::cancel::Cancel;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::kernels::Isa;
+use crate::model::{Rows, STEP_TOKENS};
+use crate::text::TextStream;
+
+use super::sampler::logprob;
+
+pub(super) struct Branch {
+    /// The tokens that were run, with their keys and values.
+    pub(super) sequence: Sequence,
+    /// Known tokens that still have to be run.
+    pub(super) pending: Vec<u32>,
+    /// How many at the end of `pending` the grammar forced; they are given out once they are run.
+    pub(super) forced: usize,
+    /// Log-probability of the first pending token, if that is a forced one and it is wanted.
+    pub(super) ahead: Option<f32>,
+    /// The tokens that were generated.
+    pub(super) ids: Vec<u32>,
+    /// Their log-probabilities, if they are wanted.
+    pub(super) logprobs: Vec<f32>,
+    pub(super) grammar: Option<Grammar>,
+    pub(super) text: TextStream,
+}
+
+impl Branch {
+    /// Runs the next pending tokens, as many as a step takes. Gives the logits for what follows
+    /// once none is left.
+    ///
+    /// After an error everything is as it was.
+    pub(super) fn feed(
+        &mut self,
+        engine: &Engine,
+        scored: bool,
+        cancel: &Cancel,
+        told: &mut Told<'_>,
+    ) -> Result<Option<Vec<f32>>, EngineError> {
+        let known = self.pending.len() - self.forced;
+        let scored = scored && self.forced > 0;
+        // The row before each forced token says how likely the token was: of the known tokens the
+        // last one's row is needed, of the forced ones all.
+        let count = match known {
+            1.. if scored => known.min(STEP_TOKENS),
+            _ => self.pending.len().min(STEP_TOKENS),
+        };
+        let is_last = count == self.pending.len();
+        let rows = if scored && known == 0 {
+            Rows::All
+        } else if is_last || (scored && count == known) {
+            Rows::Last
+        } else {
+            Rows::None
+        };
+        let tokens = &self.pending[..count];
+        let logits = engine
+            .model()
+            .step(tokens, &mut self.sequence.cache, rows, cancel)?;
+        self.sequence.tokens.extend_from_slice(tokens);
+        for index in known..count {
+            let id = self.pending[index];
+            let likely = self.ahead.take();
+            if let (Rows::All, Some(&next)) = (rows, self.pending.get(index + 1)) {
+                self.ahead = Some(logprob(Isa::detect(), logits.row(index)?, next));
+            }
+            self.forced -= 1;
+            self.give_out(engine, id, likely, told);
+        }
+        if let (true, Rows::Last, Some(&next)) = (scored, rows, self.pending.get(count)) {
+            self.ahead = Some(logprob(Isa::detect(), logits.row(0)?, next));
+        }
+        self.pending.drain(..count);
+        if is_last {
+            let row = logits.rows() - 1;
+            return Ok(Some(logits.row(row)?.to_vec()));
+        }
+        Ok(None)
+    }
+
+    /// Goes on by a token that was chosen and those that the grammar forces after it, at most
+    /// `room` of these.
+    pub(super) fn go_on(&mut self, engine: &Engine, id: Option<u32>, room: usize) {
+        self.pending.extend(id);
+        let Some(grammar) = &mut self.grammar else {
+            return;
+        };
+        let mut forced = grammar.take_forced();
+        let stops = engine.tokenizer().stops();
+        if let Some(end) = forced.iter().position(|id| stops.contains(id)) {
+            forced.truncate(end);
+        }
+        forced.truncate(room);
+        self.forced = forced.len();
+        self.pending.extend(forced);
+    }
+
+    /// Counts a token as generated and tells of it.
+    pub(super) fn give_out(
+        &mut self,
+        engine: &Engine,
+        id: u32,
+        logprob: Option<f32>,
+        told: &mut Told<'_>,
+    ) {
+        if self.text.stopped() {
+            return;
+        }
+        self.ids.push(id);
+        self.logprobs.extend(logprob);
+        let text = self.text.push(shown(engine, id));
+        told.tell(&TokenEvent {
+            token: Some(id),
+            text: &text,
+            logprob,
+        });
+    }
+
+    /// Whether nothing may follow.
+    pub(super) fn is_finished(&self) -> bool {
+        self.text.stopped() || self.grammar.as_ref().is_some_and(Grammar::is_finished)
+    }
+}
+
+impl Branch {
+    /// Whether the constraint forced more than there was room for.
+    pub(super) fn is_cut(&self, stops: &[u32]) -> bool {
+        let taken = self.grammar.iter().flat_map(Grammar::taken);
+        !self.text.stopped() && taken.filter(|id| !stops.contains(id)).count() > self.ids.len()
+    }
+}
+
+/// The bytes that a token adds to the text.
+pub(super) fn shown(engine: &Engine, id: u32) -> &[u8] {
+    let tokenizer = engine.tokenizer();
+    if tokenizer.is_control(id) {
+        &[]
+    } else {
+        tokenizer.bytes(id)
+    }
+}
+
+/// Where text goes: into the answer and to whoever listens.
+pub(super) struct Told<'a> {
+    pub(super) text: &'a mut String,
+    pub(super) on_token: &'a mut dyn FnMut(&TokenEvent<'_>),
+}
+
+impl Told<'_> {
+    pub(super) fn tell(&mut self, event: &TokenEvent<'_>) {
+        self.text.push_str(event.text);
+        (self.on_token)(event);
+    }
+
+    /// Lets out the text that a stream held back.
+    pub(super) fn close(&mut self, stream: &mut TextStream) {
+        let text = stream.finish();
+        if !text.is_empty() {
+            self.tell(&TokenEvent {
+                token: None,
+                text: &text,
+                logprob: None,
+            });
+        }
+    }
+}

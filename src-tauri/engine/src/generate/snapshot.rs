@@ -1,0 +1,465 @@
+//! Sessions as bytes, and back.
+//!
+//! A snapshot holds what cannot be had from the request again: the generated tokens, the packed
+//! keys and values, where the random numbers stand, and for a search all of its texts. Text, stop
+//! strings and grammar follow from the tokens. It begins with a mark, a version and its length, and
+//! ends with a SHA-256 of all before; it names the digests of the model and of the request, and
+//! goes with no others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::beam::Ended;
+use super::branch::{Branch, shown};
+use super::session::{Session, Stage, has_ended};
+use super::{Constraint, Finish, GenerateRequest, Sequence};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::kv::{Block, KvCache, KvShape, POSITIONS};
+
+const MARK: &[u8; 8] = b"stwd-gen";
+const VERSION: u32 = 1;
+const DIGEST: usize = 32;
+
+impl Session {
+    /// The whole state, for [`Engine::restore`], which goes on with the same tokens.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidRequest`] for a session that has ended.
+    pub fn snapshot(&self) -> Result<Vec<u8>, EngineError> {
+        if self.stage == Stage::Ended {
+            return Err(has_ended());
+        }
+        let mut out = Writer::default();
+        out.bytes(self.engine.digest()?);
+        out.bytes(&request_digest(&self.engine, &self.request, &self.prompt));
+        out.number(match self.stage {
+            Stage::New => 0,
+            Stage::Prefill => 1,
+            Stage::Decode | Stage::Ended => 2,
+        });
+        out.number(self.out.cached_tokens);
+        out.bytes(&self.sampler.position().to_le_bytes());
+        out.bytes(&self.out.prefill_seconds.to_le_bytes());
+        out.bytes(&self.out.decode_seconds.to_le_bytes());
+        let blocks = Blocks::of(&self.branches);
+        out.number(blocks.list.len());
+        for (block, count) in &blocks.list {
+            let shape = self.engine.model().config.kv_shape();
+            out.number(*count);
+            shape.pack(block, *count, &mut out.0);
+        }
+        out.number(self.branches.len());
+        for branch in &self.branches {
+            out.branch(branch, &blocks);
+        }
+        out.number(self.search.ended.len());
+        for ended in &self.search.ended {
+            out.ids(&ended.ids);
+            out.floats(&ended.logprobs);
+            out.number(usize::from(ended.finish == Finish::Length));
+        }
+        Ok(out.sealed())
+    }
+}
+
+impl Engine {
+    /// The session of `request` as [`Session::snapshot`] gave it.
+    ///
+    /// # Errors
+    /// [`EngineError::Snapshot`] where it is broken, or of another version, request or model;
+    /// otherwise as for [`Engine::begin`].
+    pub fn restore(
+        &self,
+        request: GenerateRequest,
+        snapshot: &[u8],
+    ) -> Result<Session, EngineError> {
+        let mut from = Reader(unsealed(snapshot)?);
+        let mut session = self.begin(request)?;
+        if from.take(DIGEST)? != self.digest()? {
+            return refused("it is of another model");
+        }
+        if from.take(DIGEST)? != request_digest(self, &session.request, &session.prompt) {
+            return refused("it is of another request, or of another length of context");
+        }
+        session.stage = match from.number(2)? {
+            0 => Stage::New,
+            1 => Stage::Prefill,
+            _ => Stage::Decode,
+        };
+        session.out.cached_tokens = from.number(session.prompt.len())?;
+        session
+            .sampler
+            .set_position(u64::from_le_bytes(from.array()?));
+        session.out.prefill_seconds = f64::from_le_bytes(from.array()?);
+        session.out.decode_seconds = f64::from_le_bytes(from.array()?);
+        let blocks = from.blocks(self)?;
+        let count = from.number(session.request.beams)?;
+        if count == 0 {
+            return refused("it has no text");
+        }
+        let new = session.branches.remove(0);
+        for _ in 0..count {
+            let branch = from.branch(&session, &new, &blocks)?;
+            session.branches.push(branch);
+        }
+        if count > 1 && session.stage != Stage::Decode {
+            return refused("it has several texts before the first token");
+        }
+        let len = session.branches[0].ids.len();
+        if session
+            .branches
+            .iter()
+            .any(|branch| branch.ids.len() != len)
+        {
+            return refused("its texts are of unlike lengths");
+        }
+        for _ in 0..from.number(session.request.beams)? {
+            let ended = from.ended(&session)?;
+            session.search.ended.push(ended);
+        }
+        if !from.0.is_empty() {
+            return refused("something follows its end");
+        }
+        session.retell()?;
+        Ok(session)
+    }
+}
+
+impl Session {
+    /// Puts together the texts, of which that of a search is told at its end only.
+    fn retell(&mut self) -> Result<(), EngineError> {
+        for branch in &mut self.branches {
+            for &id in &branch.ids {
+                let text = branch.text.push(shown(&self.engine, id));
+                if self.request.beams == 1 {
+                    self.out.text.push_str(&text);
+                }
+            }
+            if branch.text.stopped() {
+                return refused("its text has ended");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Digest of all that decides the answer besides the model.
+fn request_digest(engine: &Engine, request: &GenerateRequest, prompt: &[u32]) -> [u8; DIGEST] {
+    let mut all = Writer::default();
+    all.number(engine.info().context);
+    all.ids(prompt);
+    all.bytes(&(request.max_tokens as u64).to_le_bytes());
+    all.bytes(&request.sampling.temperature.to_le_bytes());
+    all.bytes(&request.sampling.top_p.to_le_bytes());
+    all.bytes(&request.sampling.seed.to_le_bytes());
+    all.number(request.stop.len());
+    for stop in &request.stop {
+        all.text(stop);
+    }
+    match &request.constraint {
+        None => all.number(0),
+        Some(Constraint::JsonSchema(schema)) => {
+            all.number(1);
+            all.text(&schema.to_string());
+        }
+        Some(Constraint::Regex(regex)) => {
+            all.number(2);
+            all.text(regex);
+        }
+        Some(Constraint::Lark(grammar)) => {
+            all.number(3);
+            all.text(grammar);
+        }
+    }
+    all.number(usize::from(request.logprobs));
+    all.number(request.beams);
+    Sha256::digest(&all.0).into()
+}
+
+/// The blocks of all branches, each once, with the most positions of it that one of them needs.
+struct Blocks<'a> {
+    list: Vec<(&'a Block, usize)>,
+    places: HashMap<*const Vec<u16>, usize>,
+}
+
+impl<'a> Blocks<'a> {
+    fn of(branches: &'a [Branch]) -> Self {
+        let mut blocks = Self {
+            list: Vec::new(),
+            places: HashMap::new(),
+        };
+        for branch in branches {
+            for (block, count) in branch.sequence.cache.filled() {
+                let next = blocks.list.len();
+                let place = *blocks.places.entry(Arc::as_ptr(block)).or_insert(next);
+                match blocks.list.get_mut(place) {
+                    Some((_, most)) => *most = count.max(*most),
+                    None => blocks.list.push((block, count)),
+                }
+            }
+        }
+        blocks
+    }
+}
+
+#[derive(Default)]
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn number(&mut self, number: usize) {
+        self.bytes(&(number as u32).to_le_bytes());
+    }
+
+    fn ids(&mut self, ids: &[u32]) {
+        self.number(ids.len());
+        self.0.extend(ids.iter().flat_map(|id| id.to_le_bytes()));
+    }
+
+    fn floats(&mut self, values: &[f32]) {
+        self.number(values.len());
+        self.0
+            .extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    }
+
+    fn text(&mut self, text: &str) {
+        self.number(text.len());
+        self.bytes(text.as_bytes());
+    }
+
+    fn branch(&mut self, branch: &Branch, blocks: &Blocks<'_>) {
+        self.ids(&branch.ids);
+        self.floats(&branch.logprobs);
+        let forced = branch.pending.len() - branch.forced;
+        self.ids(&branch.pending[forced..]);
+        self.floats(branch.ahead.as_slice());
+        let taken = branch.grammar.as_ref().map(|grammar| grammar.taken());
+        self.ids(taken.unwrap_or_default());
+        self.number(branch.sequence.tokens.len());
+        for (block, _) in branch.sequence.cache.filled() {
+            self.number(blocks.places[&Arc::as_ptr(block)]);
+        }
+    }
+
+    /// The whole, with what goes before and after it.
+    fn sealed(self) -> Vec<u8> {
+        let len = MARK.len() + size_of::<u32>() + size_of::<u64>() + self.0.len() + DIGEST;
+        let mut all = Vec::with_capacity(len);
+        all.extend_from_slice(MARK);
+        all.extend_from_slice(&VERSION.to_le_bytes());
+        all.extend_from_slice(&(len as u64).to_le_bytes());
+        all.extend(self.0);
+        let digest = Sha256::digest(&all);
+        all.extend_from_slice(&digest);
+        all
+    }
+}
+
+/// What a whole snapshot holds between its head and its digest.
+fn unsealed(snapshot: &[u8]) -> Result<&[u8], EngineError> {
+    let mut from = Reader(snapshot);
+    if from.take(MARK.len())? != MARK {
+        return refused("it does not begin like one");
+    }
+    let version = u32::from_le_bytes(from.array()?);
+    if version != VERSION {
+        return refused(format!("it is of version `{version}`, not `{VERSION}`"));
+    }
+    let len = u64::from_le_bytes(from.array()?);
+    if len != snapshot.len() as u64 {
+        let found = snapshot.len();
+        return refused(format!("it has `{found}` bytes, not `{len}` as it says"));
+    }
+    let Some((body, digest)) = from.0.split_last_chunk::<DIGEST>() else {
+        return refused("it is cut off");
+    };
+    let sealed = &snapshot[..snapshot.len() - DIGEST];
+    if Sha256::digest(sealed)[..] != digest[..] {
+        return refused("its bytes have changed");
+    }
+    Ok(body)
+}
+
+fn refused<T>(problem: impl Into<String>) -> Result<T, EngineError> {
+    Err(EngineError::Snapshot(problem.into()))
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], EngineError> {
+        let Some((taken, rest)) = self.0.split_at_checked(count) else {
+            return refused("it is cut off");
+        };
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], EngineError> {
+        let Some((taken, rest)) = self.0.split_first_chunk::<N>() else {
+            return refused("it is cut off");
+        };
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    /// A number of at most `limit`.
+    fn number(&mut self, limit: usize) -> Result<usize, EngineError> {
+        let number = u32::from_le_bytes(self.array()?) as usize;
+        if number > limit {
+            return refused(format!("it counts `{number}` where at most {limit} can be"));
+        }
+        Ok(number)
+    }
+
+    /// Four bytes each of as many things as are counted first, at most `limit`.
+    fn words(&mut self, limit: usize) -> Result<&'a [[u8; 4]], EngineError> {
+        let count = self.number(limit)?;
+        Ok(self.take(count * size_of::<u32>())?.as_chunks::<4>().0)
+    }
+
+    fn floats(&mut self, limit: usize) -> Result<Vec<f32>, EngineError> {
+        let words = self.words(limit)?;
+        Ok(words
+            .iter()
+            .map(|bytes| f32::from_le_bytes(*bytes))
+            .collect())
+    }
+
+    fn ids(&mut self, engine: &Engine, limit: usize) -> Result<Vec<u32>, EngineError> {
+        let words = self.words(limit)?;
+        let ids: Vec<u32> = words
+            .iter()
+            .map(|bytes| u32::from_le_bytes(*bytes))
+            .collect();
+        match ids
+            .iter()
+            .find(|&&id| id as usize >= engine.tokenizer().len())
+        {
+            Some(id) => refused(format!("`{id}` is no token")),
+            None => Ok(ids),
+        }
+    }
+
+    fn blocks(&mut self, engine: &Engine) -> Result<Vec<(Block, usize)>, EngineError> {
+        let shape = engine.model().config.kv_shape();
+        let most = engine.info().context.div_ceil(POSITIONS) * super::MAX_BEAMS;
+        let mut blocks = Vec::new();
+        for _ in 0..self.number(most)? {
+            let count = self.number(POSITIONS)?;
+            let packed = self.take(shape.packed_bytes(count))?;
+            blocks.push((shape.unpack(packed, count), count));
+        }
+        Ok(blocks)
+    }
+
+    /// A branch of `session`, whose branch at the beginning is `new`.
+    fn branch(
+        &mut self,
+        session: &Session,
+        new: &Branch,
+        blocks: &[(Block, usize)],
+    ) -> Result<Branch, EngineError> {
+        let engine = &session.engine;
+        let room = engine.info().context - session.prompt.len();
+        let room = room.min(session.request.max_tokens);
+        let ids = self.ids(engine, room)?;
+        let logprobs = self.floats(room)?;
+        let scored = session.request.logprobs || session.request.beams > 1;
+        if logprobs.len() != if scored { ids.len() } else { 0 } {
+            return refused("its tokens and their log-probabilities do not match");
+        }
+        let forced = self.ids(engine, room - ids.len())?;
+        let ahead = self.floats(1)?.first().copied();
+        // A constraint may force more than there is room for.
+        let taken = self.ids(engine, u32::MAX as usize)?;
+        let mut branch = Branch {
+            sequence: new.sequence.empty(),
+            pending: Vec::new(),
+            forced: forced.len(),
+            ahead,
+            ids,
+            logprobs,
+            grammar: new.grammar.clone(),
+            text: new.text.clone(),
+        };
+        branch.retake(&taken, &forced)?;
+        let known = session.prompt.len() + branch.ids.len();
+        let all = [&session.prompt[..], &branch.ids, &forced].concat();
+        let run = self.number(known.min(all.len() - 1))?;
+        match session.stage {
+            Stage::New if run > 0 || all.len() > session.prompt.len() => {
+                return refused("it has run before it began");
+            }
+            Stage::New => return Ok(branch),
+            Stage::Decode if session.request.beams > 1 && run + 1 < all.len() => {
+                return refused("a text of its search lags behind");
+            }
+            _ => (),
+        }
+        branch.sequence = self.sequence(engine, &all[..run], blocks)?;
+        branch.pending = all[run..].to_vec();
+        Ok(branch)
+    }
+
+    fn sequence(
+        &mut self,
+        engine: &Engine,
+        tokens: &[u32],
+        blocks: &[(Block, usize)],
+    ) -> Result<Sequence, EngineError> {
+        let mut own = Vec::new();
+        for first in (0..tokens.len()).step_by(POSITIONS) {
+            let needed = (tokens.len() - first).min(POSITIONS);
+            match blocks.get(self.number(blocks.len())?) {
+                Some((block, count)) if *count >= needed => own.push(Arc::clone(block)),
+                _ => return refused("keys and values of some tokens are missing"),
+            }
+        }
+        let shape: KvShape = engine.model().config.kv_shape();
+        Ok(Sequence {
+            cache: KvCache::of_blocks(shape, own, tokens.len()),
+            tokens: tokens.to_vec(),
+        })
+    }
+
+    fn ended(&mut self, session: &Session) -> Result<Ended, EngineError> {
+        let ids = self.ids(&session.engine, session.request.max_tokens)?;
+        let logprobs = self.floats(ids.len() + 1)?;
+        if logprobs.len() < ids.len() {
+            return refused("its tokens and their log-probabilities do not match");
+        }
+        let finish = match self.number(1)? {
+            0 => Finish::Stop,
+            _ => Finish::Length,
+        };
+        Ok(Ended {
+            ids,
+            logprobs,
+            finish,
+        })
+    }
+}
+
+impl Branch {
+    /// Takes the grammar to where it stood.
+    fn retake(&mut self, taken: &[u32], forced: &[u32]) -> Result<(), EngineError> {
+        let known = [&self.ids[..], forced].concat();
+        let Some(grammar) = &mut self.grammar else {
+            if taken.is_empty() && forced.is_empty() {
+                return Ok(());
+            }
+            return refused("it has forced tokens and no constraint");
+        };
+        if !taken.starts_with(&known) {
+            return refused("its tokens are not those of its constraint");
+        }
+        grammar.retake(taken)
+    }
+}
