@@ -19,6 +19,7 @@ use crate::stand_ins::{Moment, StandInCore, Watched};
 /// written down.
 fn one_of_each() -> Vec<Value> {
     let message = json!({ "role": "user", "content": "hello" });
+    let nothing = json!({ "namespace": "shared", "name": "nothing" });
     vec![
         chat(),
         json!(["llm.score", { "messages": [message], "choices": ["a", "b"] }]),
@@ -37,6 +38,23 @@ fn one_of_each() -> Vec<Value> {
         json!(["process.wait", { "pid": 1 }]),
         json!(["process.list", {}]),
         json!(["process.signal", { "pid": 1, "signal": "kill" }]),
+        json!(["process.merge", { "child": 1 }]),
+        json!(["object.create", { "namespace": "shared", "kind": "text", "text": "a" }]),
+        json!(["object.read", { "object": nothing }]),
+        json!(["object.inspect", { "object": nothing }]),
+        json!(["object.update", { "object": nothing, "text": "b" }]),
+        json!(["object.delete", { "object": nothing }]),
+        json!(["object.list", { "namespace": "shared" }]),
+        json!(["object.link", { "from": nothing, "to": 7, "relation": "about" }]),
+        json!(["object.diff", { "object": nothing }]),
+        json!(["object.keep", { "object": nothing }]),
+        json!(["object.import", { "path": "f" }]),
+        json!(["object.export", { "object": nothing, "path": "g" }]),
+        json!(["object.view", { "namespace": "shared", "name": "v", "objects": [] }]),
+        json!(["object.materialize", { "objects": [nothing] }]),
+        json!(["image.list", {}]),
+        json!(["image.inspect", { "name": "script" }]),
+        json!(["image.register", { "yaml": "" }]),
         json!(["clock.now", {}]),
         sleep(0),
     ]

@@ -11,12 +11,17 @@
 mod approvals;
 mod bed;
 mod capabilities;
+#[expect(dead_code, reason = "its `main` is for `cargo run --example`")]
+#[path = "examples/copy_through_object.rs"]
+mod copy_through_object;
 mod crash;
 mod crash_all;
 mod durable;
 mod files;
 mod generations;
+mod images;
 mod journal;
+mod objects;
 mod processes;
 mod signals;
 mod stand_ins;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use serde_json::Value;
+use steward_kernel::image::Image;
 use steward_kernel::provider::{
     Cancel, Change, ChatReply, ChatRequest, Clock, CoreInfo, Digest, FileBytes, FileStat, Files,
     Finish, Listing, LlmCore, Message, PathState, Plan, TokenSink,
@@ -86,6 +87,19 @@ impl Table {
 impl Images for Table {
     fn program(&self, image: &str) -> Option<Arc<dyn Program>> {
         self.0.get(image).cloned()
+    }
+
+    fn built_in(&self) -> Vec<&'static str> {
+        vec!["{ name: script, about: makes calls, system_prompt: '', tools: [call] }"]
+    }
+
+    fn tools(&self) -> Vec<String> {
+        vec!["call".to_owned(), "look".to_owned()]
+    }
+
+    /// Whatever it says, it makes the calls of its goal.
+    fn make(&self, _: &Image) -> Result<Arc<dyn Program>, SysError> {
+        Ok(Arc::new(Script))
     }
 }
 

@@ -217,12 +217,7 @@ impl Kernel {
                 SysError::new(Code::Limit, message).hint("put the text into a file and name it")
             );
         }
-        if self.inner.images.program(&image).is_none() {
-            return Err(SysError::new(
-                Code::NotFound,
-                format!("there is no image `{image}`"),
-            ));
-        }
+        let image = self.inner.exact_image(&image).await?;
         if grants.iter().any(|grant| grant.uses.is_some()) {
             let message = "a grant for a number of uses comes from a person's yes only";
             return Err(

@@ -43,7 +43,7 @@ impl Inner {
             live.pause(process.paused);
         }
         let info = live.set(ProcessState::Running, "");
-        let program = self.images.program(&info.image);
+        let program = self.program(&info.image).await?;
         self.tell_process(&info);
         let executor = Arc::clone(&self.providers.executor);
         executor.spawn(Box::pin(async move { self.run(live, program).await }));

@@ -8,6 +8,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::SysError;
+pub use crate::image::call::*;
+pub use crate::object::call::*;
+use crate::object::compose::Context;
+use crate::object::{Link, ObjectInfo};
 use crate::process::{Pid, ProcessInfo, Signal};
 use crate::provider::{ChatReply, ChatRequest, FileStat, Listing, Message};
 
@@ -40,6 +44,10 @@ modules! {
     Process,
     /// Time.
     Clock,
+    /// Objects.
+    Object,
+    /// Images.
+    Image,
 }
 
 /// What a call does to the world.
@@ -177,6 +185,23 @@ syscalls! {
     ProcessList => Vec<ProcessInfo>, "process.list", Process, Read, Outcome, "lists the processes of this run", |_c| "list processes";
     ProcessYield => (), "process.yield", Process, Internal, Nothing, "lets others have their turn", |_c| "";
     ProcessSignal => (), "process.signal", Process, Internal, Steps, "sends a signal to a child", |c| format!("signal process {}", c.pid);
+    ProcessMerge => Vec<ObjectInfo>, "process.merge", Process, Internal, Steps, "takes over objects of a child", |c| format!("take over from process {}", c.child);
+    ObjectCreate => ObjectInfo, "object.create", Object, Internal, Steps, "makes an object in a namespace", |c| format!("note: {}", c.kind.counted(1));
+    ObjectRead => ObjectText, "object.read", Object, Read, Outcome, "reads an object that is a text", |c| format!("recall {}", c.object);
+    ObjectInspect => ObjectHistory, "object.inspect", Object, Read, Outcome, "tells how an object came to be", |c| format!("look at {}", c.object);
+    ObjectUpdate => ObjectInfo, "object.update", Object, Internal, Steps, "gives an object its next version", |c| format!("change {}", c.object);
+    ObjectDelete => (), "object.delete", Object, Internal, Steps, "takes an object away", |c| format!("forget {}", c.object);
+    ObjectList => Objects, "object.list", Object, Read, Outcome, "lists the objects of a namespace", |_c| "list objects";
+    ObjectLink => Link, "object.link", Object, Internal, Steps, "ties an object to another", |c| format!("link {} to {}", c.from, c.to);
+    ObjectDiff => Difference, "object.diff", Object, Read, Outcome, "compares two versions or objects", |c| format!("compare {}", c.object);
+    ObjectKeep => ObjectInfo, "object.keep", Object, Internal, Steps, "lets an object stay when its process ends", |c| format!("keep {}", c.object);
+    ObjectImport => ObjectInfo, "object.import", Object, Internal, Steps, "makes an object of a file, without telling what is in it", |c| format!("take in {}", c.path);
+    ObjectExport => Written, "object.export", Fs, Irreversible, Steps, "writes an object to a file, without telling what is in it", |c| format!("write {} from {}", c.path, c.object);
+    ObjectView => ViewInfo, "object.view", Object, Internal, Steps, "keeps a list of objects as what a model is to be shown", |_c| "choose what to show";
+    ObjectMaterialize => Context, "object.materialize", Object, Read, Outcome, "makes of objects a text for a model, within a budget of tokens", |_c| "put objects into a context";
+    ImageList => Vec<ImageInfo>, "image.list", Image, Read, Outcome, "lists the images that processes start from", |_c| "list images";
+    ImageInspect => ImageDetail, "image.inspect", Image, Read, Outcome, "tells what an image says", |c| format!("look at image {}", c.name);
+    ImageRegister => ImageInfo, "image.register", Image, Internal, Steps, "registers an image, or a new version of one", |_c| "register an image";
     ClockNow => u64, "clock.now", Clock, Read, Outcome, "Unix time in milliseconds", |_c| "look at the clock";
     ClockSleep => (), "clock.sleep", Clock, Internal, Steps, "waits a number of milliseconds", |c| format!("wait {} ms", c.ms);
 }

@@ -5,8 +5,10 @@
 //! process of it is given where its starter has it to give.
 
 mod bounds;
+pub mod call;
 mod need;
 mod read;
+mod registry;
 
 use std::path::Path;
 

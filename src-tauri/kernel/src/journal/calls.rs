@@ -286,6 +286,21 @@ impl Journal {
         }
     }
 
+    /// Changes the kernel's own state and ends the call, all or nothing.
+    pub(crate) async fn settle<T: Send + 'static>(
+        &self,
+        call: CallId,
+        at: At,
+        work: impl FnOnce(&Tx<'_>) -> Result<(T, Ended), SysError> + Send + 'static,
+    ) -> Result<T, SysError> {
+        self.write(move |tx| {
+            let (value, ended) = work(tx)?;
+            outcome(tx, call, &at, &ended)?;
+            Ok(value)
+        })
+        .await
+    }
+
     /// Takes the step from decided to executing: the rights are checked for the last time, the
     /// one-shot capability of a yes (if one is needed) is spent and the changes are written down,
     /// all or nothing. False where the yes was used or taken back already, or is missing: then

@@ -7,6 +7,8 @@
 
 mod approvals;
 mod calls;
+pub(crate) mod images;
+pub(crate) mod objects;
 mod processes;
 mod schema;
 mod writer;

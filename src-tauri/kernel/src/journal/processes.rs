@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::{Audit, Journal, Row, Tx, append, failed, from_json, from_word, to_json, word};
+use super::{
+    Audit, Journal, Row, Tx, append, failed, from_json, from_word, objects, to_json, word,
+};
 use crate::capability::{Capability, CapabilityId, Grant, Status};
 use crate::error::{Code, SysError};
 use crate::process::{Pid, ProcessInfo, ProcessState, RunId, Urgency};
@@ -365,6 +367,9 @@ fn create(tx: &Tx<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
     for (grant, parent) in &new.grants {
         issue(tx, pid, grant, *parent, &new.issuer, new.now_ms)?;
     }
+    for grant in objects::own_grants(pid, new.parent.is_none()) {
+        issue(tx, pid, &grant, None, "kernel", new.now_ms)?;
+    }
     let run = new.parent.as_ref().map_or(pid.0, |p| p.run);
     let detail = format!(
         "image {}, parent {}, workspace {}",
@@ -429,6 +434,7 @@ fn end(tx: &Tx<'_>, process: &ProcessInfo, exit: &Exit) -> Result<Vec<u64>, SysE
     ] {
         tx.execute(sql, [pid]).map_err(failed)?;
     }
+    objects::free(tx, process.pid, process.run, now)?;
     let detail = match &exit.error {
         Some(error) => format!(
             "{}: {}",

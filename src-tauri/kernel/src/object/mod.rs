@@ -5,9 +5,11 @@
 //! gives no right to it. What a model is shown is put together by the [materializer](mod@compose)
 //! and never longer than its budget.
 
+pub mod call;
 pub mod compose;
 mod namespace;
 mod policy;
+mod surface;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

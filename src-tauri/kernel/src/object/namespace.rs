@@ -69,6 +69,12 @@ impl Namespace {
         &self.0
     }
 
+    /// The part that says whose it is: `proc/7`, `run/7`, `shared/notes`.
+    pub fn root(&self) -> Namespace {
+        let end = self.0.match_indices('/').nth(1).map(|(at, _)| at);
+        Self(self.0[..end.unwrap_or(self.0.len())].to_owned())
+    }
+
     /// Whether `other` is this namespace or lies below it.
     pub fn covers(&self, other: &Namespace) -> bool {
         let rest = other.0.strip_prefix(&self.0);

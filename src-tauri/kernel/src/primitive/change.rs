@@ -58,7 +58,7 @@ impl Primitive for FsWrite {
     }
 }
 
-fn written(plan: &Plan) -> Written {
+pub(super) fn written(plan: &Plan) -> Written {
     let (bytes, sha256) = match &plan.after {
         PathState::File { sha256, bytes, .. } => (*bytes, sha256.0.clone()),
         _ => (0, String::new()),
@@ -124,10 +124,12 @@ async fn changed(
     Ok(Outcome::new(result(&plan), detail))
 }
 
-struct Wanted {
-    change: Change,
-    rights: &'static [Right],
-    base: Option<String>,
+/// A change to files that a call wants.
+pub(super) struct Wanted {
+    pub(super) change: Change,
+    pub(super) rights: &'static [Right],
+    /// SHA-256 of the version that it was made from.
+    pub(super) base: Option<String>,
 }
 
 enum Acted {
@@ -136,7 +138,8 @@ enum Acted {
 }
 
 impl Wanted {
-    async fn carry_out(
+    /// Plans it, asks where it must, and makes it at most once.
+    pub(super) async fn carry_out(
         self,
         ctx: &Ctx,
         output: impl Fn(&Plan) -> Result<Value, SysError>,

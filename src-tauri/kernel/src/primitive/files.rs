@@ -98,7 +98,7 @@ impl Primitive for FsStat {
     }
 }
 
-fn bounded(what: &str, value: u64, most: u64) -> Result<u64, SysError> {
+pub(super) fn bounded(what: &str, value: u64, most: u64) -> Result<u64, SysError> {
     if (1..=most).contains(&value) {
         return Ok(value);
     }

@@ -3,11 +3,15 @@
 mod change;
 mod clock;
 mod files;
+mod image;
 mod llm;
+mod object;
 mod person;
 mod process;
 mod turn;
 mod undo;
+
+use files::bounded;
 
 use std::future::Future;
 use std::path::PathBuf;

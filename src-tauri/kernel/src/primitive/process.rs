@@ -35,13 +35,7 @@ impl Primitive for ProcessSpawn {
             return Err(SysError::new(Code::Limit, message).hint("say it shorter"));
         }
         ctx.check(Resource::Processes, Right::Use).await?;
-        if ctx.inner.images.program(&self.image).is_none() {
-            return Err(SysError::new(
-                Code::NotFound,
-                format!("there is no image `{}`", shown(&self.image)),
-            )
-            .hint("use the name of an image that is registered"));
-        }
+        let image = ctx.inner.exact_image(&self.image).await?;
         if ctx
             .inner
             .journal
@@ -62,7 +56,7 @@ impl Primitive for ProcessSpawn {
             parent: Some(ProcessInfo::clone(&ctx.info)),
             after: None,
             call: Some(ctx.row.id),
-            image: self.image,
+            image,
             goal: self.goal,
             workspace: ctx.info.workspace.clone(),
             grants: grants
@@ -182,7 +176,7 @@ impl Primitive for ProcessSignal {
 }
 
 impl Ctx {
-    async fn own_child(&self, pid: Pid) -> Result<ProcessInfo, SysError> {
+    pub(super) async fn own_child(&self, pid: Pid) -> Result<ProcessInfo, SysError> {
         let found = self.inner.journal.process(pid).await?;
         found
             .filter(|child| child.parent == Some(self.info.pid))

@@ -208,6 +208,6 @@ fn usual_limit(module: Module) -> usize {
         // One generation at a time uses every core of the machine.
         Module::Llm => 1,
         Module::Fs => 4,
-        Module::Human | Module::Process | Module::Clock => 64,
+        Module::Human | Module::Process | Module::Clock | Module::Object | Module::Image => 64,
     }
 }
