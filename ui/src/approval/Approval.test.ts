@@ -135,6 +135,15 @@ describe("always", () => {
     expect(approve().textContent).toContain("Overwrite, always from now on");
   });
 
+  test("the keys go to the scopes, and back to where they were", async () => {
+    await open(anApproval({ scopes }));
+    stage.get("approval-always").click();
+    await stage.pass();
+    expect(document.activeElement).toBe(stage.get("always-scope"));
+    await stage.press(stage.get("always-scope"), { key: "Escape" });
+    expect(document.activeElement).toBe(stage.get("approval-always"));
+  });
+
   test("is not offered where only yes and no are", async () => {
     await open(anApproval());
     expect(stage.find("approval-always")).toBeNull();
