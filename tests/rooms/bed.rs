@@ -338,8 +338,8 @@ pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
 pub(crate) async fn rows(kernel: &Kernel, pid: Option<Pid>) -> Vec<JournalRow> {
     let query = JournalQuery {
         pid,
-        run: None,
         limit: 100_000,
+        ..JournalQuery::default()
     };
     let mut rows = kernel.journal(query).await.unwrap();
     rows.reverse();

@@ -11,6 +11,7 @@ pub fn doctor(paths: &Paths) -> Vec<Check> {
     let mut checks = vec![
         model(config.as_ref().ok()),
         data(paths),
+        crate::witness::check(paths),
         display(),
         hotkey(),
         processor(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use steward_kernel::image::Image;
-use steward_kernel::provider::Files;
+use steward_kernel::provider::{Files, NoWitness, Witness};
 use steward_kernel::{
     Images, Kernel, KernelEvent, Pid, Program, Providers, Submission, SysError, Taken, capability,
 };
@@ -22,6 +22,7 @@ use crate::surface::{
     Answer, Command, Decide, Event, LogQuery, Problem, ProcessDetail, Reply, SettingsChange,
     SignalView, Submit,
 };
+use crate::witness::KeyWitness;
 use crate::{core, undo, view};
 
 /// Rows of the journal told at most, and where nothing is said.
@@ -110,7 +111,10 @@ impl Host {
         let files: Arc<dyn Files> =
             Arc::new(WorkspaceFiles::open(paths.blobs())?.with_private(paths.data.clone()));
         let core = core::open(&model, file, config.threads, &events);
-        let providers = Providers::new(Arc::clone(&files), core, Arc::new(SystemClock::new()));
+        let providers = Providers {
+            witness: witness(&paths).await?,
+            ..Providers::new(Arc::clone(&files), core, Arc::new(SystemClock::new()))
+        };
         let kernel = Kernel::open(&paths.journal(), providers, Arc::new(images()?))
             .map_err(|error| unusable(&paths, error))?;
         let host = Arc::new(Self {
@@ -375,6 +379,17 @@ impl Host {
         let query = steward_kernel::JournalQuery {
             pid: query.pid.map(Pid),
             run: query.run,
+            seq: None,
+            capability: query.capability,
+            name: query.call,
+            resource: query.resource,
+            decision: query.decision,
+            by: query.by,
+            kind: None,
+            since_ms: query.since_ms,
+            until_ms: query.until_ms,
+            before_id: query.before,
+            text: query.text,
             limit,
         };
         let rows = self.kernel.journal(query).await?;
@@ -450,6 +465,22 @@ fn not_there(command: &Command) -> Problem {
     let named = serde_json::to_value(command).unwrap_or_default();
     let name = named["command"].as_str().unwrap_or("this");
     Problem::new("unavailable", format!("`{name}` is not there yet"))
+}
+
+/// Who vouches for the journal. Where nobody can, it is kept all the same, and `steward doctor` tells.
+async fn witness(paths: &Paths) -> Result<Arc<dyn Witness>, Problem> {
+    let paths = paths.clone();
+    // The keyring may wait for the person.
+    let opened = tokio::task::spawn_blocking(move || KeyWitness::open(&paths))
+        .await
+        .map_err(|e| Problem::new("internal", format!("the keyring's task stopped: {e}")))?;
+    Ok(match opened {
+        Ok(witness) => Arc::new(witness),
+        Err(error) => {
+            tracing::warn!(%error, "the journal is not signed");
+            Arc::new(NoWitness)
+        }
+    })
 }
 
 fn decided(taken: Taken) -> Reply {

@@ -16,6 +16,7 @@ mod socket;
 pub mod surface;
 mod undo;
 mod view;
+mod witness;
 
 pub use doctor::{diagnose, doctor, has_display, is_wayland};
 pub use host::{Attached, Host, Resume, Surface, attach};

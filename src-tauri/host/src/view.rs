@@ -191,12 +191,12 @@ pub(crate) fn row(row: JournalRow) -> LogRow {
         kind: row.kind,
         name: row.name,
         detail: row.detail,
-        resource: None,
-        capability: None,
-        decision: None,
-        by: None,
-        wait_ms: None,
-        run_ms: None,
+        resource: row.resource,
+        capability: row.capability,
+        decision: row.decision,
+        by: row.by,
+        wait_ms: row.wait_ms,
+        run_ms: row.run_ms,
     }
 }
 

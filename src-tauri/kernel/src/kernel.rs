@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, broadcast};
 
+use crate::audit::verify::Verification;
+use crate::audit::{self, Format, JournalQuery, JournalRow, Retention, Span};
 use crate::capability::{Capability, CapabilityId, Grant, Now, Resource, Steady};
 use crate::context::{ContextLoad, Contexts, MemorySnapshots};
 use crate::error::{Code, SysError};
@@ -14,12 +16,12 @@ use crate::event::{KernelEvent, Step};
 use crate::executor::{self, Executor, TokioExecutor};
 use crate::human::{Approval, Question};
 use crate::image::Image;
-use crate::journal::{CallId, CommitHook, Decision, Journal, JournalQuery, JournalRow, NewProcess};
+use crate::journal::{CallId, CommitHook, Decision, Journal, NewProcess};
 use crate::live::Live;
 use crate::primitive::step_state;
 use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
 use crate::program::Program;
-use crate::provider::{Clock, Files, LlmCore, Snapshots};
+use crate::provider::{Clock, Files, LlmCore, NoWitness, Snapshots, Witness};
 use crate::scheduler::{ModuleLoad, PolicyChoice, Scheduler};
 use crate::syscall::{Exit, Module};
 
@@ -39,10 +41,13 @@ pub struct Providers {
     pub executor: Arc<dyn Executor>,
     /// Where generations go that wait while memory is short.
     pub snapshots: Arc<dyn Snapshots>,
+    /// Who vouches for the journal's end.
+    pub witness: Arc<dyn Witness>,
 }
 
 impl Providers {
-    /// These, and what a program has by itself: tasks on tokio, snapshots in memory.
+    /// These, and what a program has by itself: tasks on tokio, snapshots in memory, a journal whose
+    /// end nobody signs.
     pub fn new(files: Arc<dyn Files>, core: Arc<dyn LlmCore>, clock: Arc<dyn Clock>) -> Self {
         Self {
             files,
@@ -50,6 +55,7 @@ impl Providers {
             clock,
             executor: Arc::new(TokioExecutor),
             snapshots: Arc::new(MemorySnapshots::default()),
+            witness: Arc::new(NoWitness),
         }
     }
 }
@@ -154,7 +160,13 @@ impl Kernel {
             Arc::clone(&providers.snapshots),
             Arc::clone(&providers.executor),
         );
-        let journal = Journal::open(journal, Arc::clone(&providers.executor), hook)?;
+        let journal = Journal::open(
+            journal,
+            Arc::clone(&providers.executor),
+            Arc::clone(&providers.witness),
+            providers.clock.now_ms(),
+            hook,
+        )?;
         let opening = || format!("opening {}", journal.opening());
         let inner = Inner {
             boot: providers.clock.boot().unwrap_or_else(opening),
@@ -399,6 +411,41 @@ impl Kernel {
     /// The journal cannot be read.
     pub async fn journal(&self, query: JournalQuery) -> Result<Vec<JournalRow>, SysError> {
         self.inner.journal.rows(query).await
+    }
+
+    /// When older rows of the journal go to an archive beside it, and which stay.
+    pub fn set_retention(&self, retention: Retention) {
+        self.inner.journal.set_retention(retention);
+    }
+
+    /// Checks every row of the journal, and its end against what the witness signed.
+    ///
+    /// # Errors
+    /// The journal cannot be opened. What is wrong with its rows is no error but what is told.
+    pub async fn verify(&self) -> Result<Verification, SysError> {
+        self.inner.journal.settled().await?;
+        let path = self.inner.journal.path().to_owned();
+        let witness = Arc::clone(&self.inner.providers.witness);
+        let executor = &self.inner.providers.executor;
+        let verify = move || audit::verify_journal(&path, witness.as_ref());
+        executor::blocking(executor, "the check of the journal", verify).await?
+    }
+
+    /// Writes the journal's rows out, oldest first, those of archives before; how many there were.
+    ///
+    /// # Errors
+    /// The journal cannot be read, or what is written cannot be.
+    pub async fn export(
+        &self,
+        format: Format,
+        span: Span,
+        mut out: Box<dyn std::io::Write + Send>,
+    ) -> Result<u64, SysError> {
+        self.inner.journal.settled().await?;
+        let path = self.inner.journal.path().to_owned();
+        let executor = &self.inner.providers.executor;
+        let export = move || audit::export_journal(&path, format, span, out.as_mut());
+        executor::blocking(executor, "the export of the journal", export).await?
     }
 
     /// Runs that changed files and were not undone.

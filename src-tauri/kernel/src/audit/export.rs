@@ -19,6 +19,15 @@ pub enum Format {
     Otel,
 }
 
+/// Which rows are exported, by their time in Unix milliseconds: from one to the other, both with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Span {
+    /// From the first row on, where absent.
+    pub since_ms: Option<u64>,
+    /// Up to the last row, where absent.
+    pub until_ms: Option<u64>,
+}
+
 /// Writes rows as they come, in order.
 pub(crate) struct Exporter<'a> {
     out: &'a mut dyn Write,

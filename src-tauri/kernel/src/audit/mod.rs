@@ -11,9 +11,9 @@ pub mod chain;
     reason = "the kernel gets its export with the chain's wiring"
 )]
 pub mod export;
-#[allow(dead_code, reason = "as above")]
 mod otel;
-#[allow(dead_code, reason = "as above")]
+#[cfg(test)]
+pub(crate) mod pen;
 pub(crate) mod query;
 pub mod verify;
 
@@ -22,6 +22,9 @@ use serde::{Serialize, Serializer};
 use crate::process::{Pid, RunId};
 use chain::Hash;
 
+pub use crate::journal::{Retention, export as export_journal, verify as verify_journal};
+pub use export::{Format, Span};
+pub(crate) use otel::Agent;
 pub use query::{JournalQuery, ROWS_MOST};
 
 /// A row of the journal, as told.
@@ -47,7 +50,7 @@ pub struct JournalRow {
     pub resource: Option<String>,
     /// The capability that covered it.
     pub capability: Option<u64>,
-    /// `allowed`, `denied`, `asked`, `approved`, `refused` or `expired`.
+    /// `allow`, `ask`, `deny`, `yes`, `no` or `expired`.
     pub decision: Option<String>,
     /// Who or what decided: `capability 12`, `terminal`, `standing grant 3` …
     pub by: Option<String>,

@@ -10,7 +10,7 @@ use crate::journal::failed;
 use crate::process::{Pid, RunId};
 
 /// Rows told at once at most.
-pub const ROWS_MOST: u32 = 10_000;
+pub const ROWS_MOST: u32 = 100_000;
 /// Bytes of a text that is looked for, at most.
 const TEXT_MOST: usize = 4096;
 /// Rows that are fetched and sorted rather than walked past, at most.
@@ -23,14 +23,15 @@ pub struct JournalQuery {
     pub pid: Option<Pid>,
     /// Only this run.
     pub run: Option<RunId>,
+    /// Only this call of each process.
+    pub seq: Option<u64>,
     /// Only what this capability covered.
     pub capability: Option<u64>,
     /// Only this system call or process event; `fs.*` for all that begin so.
     pub name: Option<String>,
-    /// Only what was done to this; `notes/*` for all that begin so.
+    /// Only what was done to this and to what is below it; `notes/a*` for all that begin so.
     pub resource: Option<String>,
-    /// Only rows that were decided so: `allowed`, `denied`, `asked`, `approved`, `refused`,
-    /// `expired`.
+    /// Only rows that were decided so: `allow`, `ask`, `deny`, `yes`, `no`, `expired`.
     pub decision: Option<String>,
     /// Only what this one decided: `terminal`, `capability 12` …
     pub by: Option<String>,
@@ -53,6 +54,7 @@ impl Default for JournalQuery {
         Self {
             pid: None,
             run: None,
+            seq: None,
             capability: None,
             name: None,
             resource: None,
@@ -208,14 +210,35 @@ impl Condition {
         let word = |text: &Option<String>| text.clone().map(Value::Text);
         equal("pid", Some("journal_pid"), query.pid.map(|p| number(p.0)));
         equal("run", Some("journal_run"), query.run.map(number));
+        equal("seq", None, query.seq.map(number));
         let capability = query.capability.map(number);
         equal("capability", Some("journal_capability"), capability);
         equal("decision", Some("journal_decision"), word(&query.decision));
         equal("by_", None, word(&query.by));
         equal("kind", None, word(&query.kind));
-        all.extend(Self::named("name", "journal_name", &query.name, in_order));
-        let resource = Self::named("resource", "journal_resource", &query.resource, in_order);
-        all.extend(resource);
+        all.extend(
+            query
+                .name
+                .as_ref()
+                .map(|name| match name.strip_suffix('*') {
+                    Some(prefix) => Self::prefix("name", "journal_name", prefix),
+                    None => Self {
+                        sql: "name = ?".to_owned(),
+                        values: vec![Value::Text(name.clone())],
+                        index: Some("journal_name"),
+                        ordered: in_order,
+                    },
+                }),
+        );
+        all.extend(
+            query
+                .resource
+                .as_ref()
+                .map(|at| match at.strip_suffix('*') {
+                    Some(prefix) => Self::prefix("resource", "journal_resource", prefix),
+                    None => Self::at_or_below(at),
+                }),
+        );
         all.extend(Self::time(query, number));
         if let Some(Place { at_ms, id }) = before {
             let (sql, values) = if query.by_time() {
@@ -233,30 +256,28 @@ impl Condition {
         all
     }
 
-    /// `fs.read`, or `fs.*` for all that begin so.
-    fn named(
-        column: &str,
-        index: &'static str,
-        text: &Option<String>,
-        in_order: bool,
-    ) -> Option<Self> {
-        let text = text.as_ref()?;
-        let Some(prefix) = text.strip_suffix('*') else {
-            return Some(Self {
-                sql: format!("{column} = ?"),
-                values: vec![Value::Text(text.clone())],
-                index: Some(index),
-                ordered: in_order,
-            });
-        };
+    /// All that begins so.
+    fn prefix(column: &str, index: &'static str, prefix: &str) -> Self {
         // No text that begins so stands behind the prefix and the greatest character there is.
         let end = format!("{prefix}\u{10FFFF}");
-        Some(Self {
+        Self {
             sql: format!("{column} >= ? AND {column} <= ?"),
             values: vec![Value::Text(prefix.to_owned()), Value::Text(end)],
             index: Some(index),
             ordered: false,
-        })
+        }
+    }
+
+    /// A path, and all below it: those are between `path/` and `path0`.
+    fn at_or_below(path: &str) -> Self {
+        let path = path.trim_end_matches('/');
+        let text = |end: &str| Value::Text(format!("{path}{end}"));
+        Self {
+            sql: "resource >= ? AND resource < ? AND (resource = ? OR resource >= ?)".to_owned(),
+            values: vec![text(""), text("0"), text(""), text("/")],
+            index: Some("journal_resource"),
+            ordered: false,
+        }
     }
 
     fn time(query: &JournalQuery, number: impl Fn(u64) -> Value) -> Option<Self> {

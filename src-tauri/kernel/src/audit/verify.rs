@@ -187,17 +187,25 @@ impl Verifier {
         self.head = end;
     }
 
-    /// Where a file says that its rows go on from is not where the rows before it end.
-    pub fn joint(&mut self, file: &str, base: Head) {
-        if (base.sequence, base.count, base.hash)
-            != (self.head.sequence, self.head.count, self.head.hash)
+    /// The rows looked at so far ended with a file: where the next says that it goes on from must be
+    /// one of them, `found` by its number.
+    pub fn joint(&mut self, file: &str, next: Head, found: Option<Hash>) {
+        let (sequence, ends) = (next.sequence, self.head.sequence);
+        let after = ends.checked_sub(sequence);
+        if found != Some(next.hash)
+            || after.is_none()
+            || after != self.head.count.checked_sub(next.count)
         {
             let words = format!(
-                "`{file}` goes on from row `{}`, the rows before it end at `{}` or were altered",
-                base.sequence, self.head.sequence
+                "the rows after `{file}` go on from row `{sequence}`, which is not one of it"
             );
-            self.find(What::Altered, Some(base.sequence), words);
+            self.find(What::Altered, Some(sequence), words);
         }
+    }
+
+    /// The last row that was looked at.
+    pub fn sequence(&self) -> u64 {
+        self.head.sequence
     }
 
     /// What was found.
@@ -268,53 +276,10 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::super::chain::tests::chain;
+    use super::super::pen::Pen;
     use super::*;
     use crate::error::Code;
     use crate::process::Pid;
-
-    /// Signs by naming itself, which is enough to tell one key from another.
-    struct Pen {
-        key: &'static str,
-        last: Result<Option<Sealed>, SysError>,
-    }
-
-    impl Pen {
-        fn seal(key: &'static str, head: Head) -> Sealed {
-            Sealed {
-                head,
-                key: key.to_owned(),
-                signature: format!("{key} {}", String::from_utf8(head.statement()).unwrap()),
-            }
-        }
-
-        fn holding(head: Head) -> Self {
-            Self {
-                key: "mine",
-                last: Ok(Some(Self::seal("mine", head))),
-            }
-        }
-    }
-
-    impl Witness for Pen {
-        fn seal(&self, head: &Head) -> Result<Option<Sealed>, SysError> {
-            Ok(Some(Self::seal(self.key, *head)))
-        }
-
-        fn last(&self) -> Result<Option<Sealed>, SysError> {
-            self.last.clone()
-        }
-
-        fn judge(&self, sealed: &Sealed) -> Judgement {
-            if sealed.key != self.key {
-                return Judgement::OtherKey;
-            }
-            if Self::seal(self.key, sealed.head) == *sealed {
-                Judgement::Genuine
-            } else {
-                Judgement::Forged
-            }
-        }
-    }
 
     fn head(rows: &[JournalRow]) -> Head {
         rows.last().map_or(Head::EMPTY, |row| Head {
@@ -440,15 +405,12 @@ mod tests {
     #[test]
     fn a_head_that_is_foreign_forged_torn_or_gone_is_told() {
         let rows = chain(3);
-        let with = |last| {
-            let pen = Pen { key: "mine", last };
-            found(&verified(&rows, &pen))
-        };
-        let foreign = Pen::seal("other", head(&rows));
+        let with = |last| found(&verified(&rows, &Pen::new("mine", last)));
+        let foreign = Pen::sign("other", head(&rows));
         assert_eq!(with(Ok(Some(foreign))), [(What::OtherKey, Some(3))]);
         let forged = Sealed {
             head: head(&rows),
-            ..Pen::seal("mine", head(&rows[..2]))
+            ..Pen::sign("mine", head(&rows[..2]))
         };
         assert_eq!(with(Ok(Some(forged))), [(What::BadSignature, Some(3))]);
         let torn = SysError::new(Code::Invalid, "half of it is missing");

@@ -7,28 +7,39 @@
 
 mod approvals;
 mod calls;
+#[cfg(test)]
+mod chained;
+mod ends;
 pub(crate) mod images;
 pub(crate) mod objects;
 mod processes;
+mod rotate;
 mod schema;
+mod seal;
+mod segments;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::audit::chain::{Columns, Hash};
+use crate::audit::{JournalQuery, JournalRow};
 use crate::error::{Code, SysError};
 use crate::executor::{self, Executor};
 use crate::process::{Pid, RunId};
+use crate::provider::Witness;
 
 pub(crate) use approvals::Decision;
 pub(crate) use calls::{About, At, Authority, CallId, CallRow, CallState, ChangeRow, Ended};
 pub(crate) use processes::NewProcess;
+pub use rotate::Retention;
 pub use schema::SCHEMA_VERSION;
+pub use segments::{export, verify};
 pub(crate) use writer::Tx;
 
 /// Called after each commit with the number of commits so far: for tests that end the program
@@ -48,6 +59,10 @@ struct Inner {
     /// For queries; opened when the first comes.
     reader: Mutex<Option<Connection>>,
     next_call: AtomicU64,
+    retention: Mutex<Retention>,
+    /// Rows there were when their size was looked at last.
+    looked: AtomicU64,
+    rotating: AtomicBool,
     opening: u64,
 }
 
@@ -70,7 +85,7 @@ pub(crate) struct Audit {
     pub resource: Option<String>,
     /// By which capability.
     pub capability: Option<u64>,
-    /// `allowed`, `denied`, `asked`, `approved`, `refused` or `expired`.
+    /// `allow`, `ask`, `deny`, `yes`, `no` or `expired`.
     pub decision: Option<&'static str>,
     /// By whom or what it was decided.
     pub by: Option<String>,
@@ -82,42 +97,12 @@ pub(crate) struct Audit {
     pub facts: Option<String>,
 }
 
-/// A row of the journal, as told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct JournalRow {
-    /// Number, ascending in time.
-    pub id: u64,
-    /// Unix milliseconds.
-    pub at_ms: u64,
-    /// The process.
-    pub pid: Pid,
-    /// Its run.
-    pub run: RunId,
-    /// The call's number within its process.
-    pub seq: Option<u64>,
-    /// `process`, `intent`, `approval`, `decision`, `executing` or `outcome`.
-    pub kind: String,
-    /// The system call or process event.
-    pub name: String,
-    /// On what, by which right or whose decision, how it ended.
-    pub detail: String,
-}
-
-/// Which journal rows to tell.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct JournalQuery {
-    /// Only this process.
-    pub pid: Option<Pid>,
-    /// Only this run.
-    pub run: Option<RunId>,
-    /// Rows at most.
-    pub limit: u32,
-}
-
 impl Journal {
     pub(crate) fn open(
         path: &Path,
         executor: Arc<dyn Executor>,
+        witness: Arc<dyn Witness>,
+        now_ms: u64,
         hook: Option<CommitHook>,
     ) -> Result<Self, SysError> {
         let connection = Connection::open(path).map_err(|e| {
@@ -131,16 +116,20 @@ impl Journal {
             .hint("check that the folder is yours to write and the disk is not full")
         })?;
         schema::prepare(&connection, path)?;
+        ends::settle(&connection, witness.as_ref(), now_ms)?;
         let last_call: u64 = connection
             .query_row("SELECT COALESCE(MAX(id), 0) FROM call", (), |r| r.get(0))
             .map_err(failed)?;
         let opening = count_opening(&connection)?;
         let inner = Inner {
-            writer: writer::Writer::new(connection, hook, executor.has_threads())?,
+            writer: writer::Writer::new(connection, witness, hook, executor.has_threads())?,
             executor,
             path: path.to_owned(),
             reader: Mutex::default(),
             next_call: AtomicU64::new(last_call + 1),
+            retention: Mutex::default(),
+            looked: AtomicU64::new(0),
+            rotating: AtomicBool::new(false),
             opening,
         };
         Ok(Self {
@@ -163,6 +152,7 @@ impl Journal {
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T, SysError> + Send + 'static,
     ) -> Result<T, SysError> {
+        self.keep_bounded();
         self.inner.writer.run(true, work).await
     }
 
@@ -175,6 +165,7 @@ impl Journal {
         if self.inner.writer.is_failing() {
             return self.write(work).await;
         }
+        self.keep_bounded();
         self.inner.writer.later(work);
         Ok(())
     }
@@ -192,8 +183,7 @@ impl Journal {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, SysError> + Send + 'static,
     ) -> Result<T, SysError> {
-        // All that was queued is to be found.
-        self.write(|_| Ok(())).await?;
+        self.settled().await?;
         if !self.inner.executor.has_threads() {
             return self.read(work).await;
         }
@@ -202,7 +192,7 @@ impl Journal {
             let mut reader = inner.reader.lock().unwrap_or_else(PoisonError::into_inner);
             let connection = match &mut *reader {
                 Some(connection) => connection,
-                none => none.insert(open_reader(&inner.path)?),
+                none => none.insert(segments::open_reader(&inner.path)?),
             };
             work(connection)
         })
@@ -211,28 +201,35 @@ impl Journal {
 
     /// Rows of the journal table, newest first.
     pub(crate) async fn rows(&self, query: JournalQuery) -> Result<Vec<JournalRow>, SysError> {
-        self.query(move |db| {
-            let sql = "SELECT id, at_ms, pid, run, seq, kind, name, detail FROM journal
-                       WHERE (?1 IS NULL OR pid = ?1) AND (?2 IS NULL OR run = ?2)
-                       ORDER BY id DESC LIMIT ?3";
-            let mut found = db.prepare_cached(sql).map_err(failed)?;
-            let rows = found
-                .query_map((query.pid.map(|p| p.0), query.run, query.limit), |r| {
-                    Ok(JournalRow {
-                        id: r.get(0)?,
-                        at_ms: r.get(1)?,
-                        pid: Pid(r.get(2)?),
-                        run: r.get(3)?,
-                        seq: r.get(4)?,
-                        kind: r.get(5)?,
-                        name: r.get(6)?,
-                        detail: r.get(7)?,
-                    })
-                })
-                .map_err(failed)?;
-            rows.collect::<Result<_, _>>().map_err(failed)
-        })
-        .await
+        let path = self.inner.path.clone();
+        self.query(move |db| segments::rows(db, &path, &query))
+            .await
+    }
+
+    /// Waits until all that was queued is on disk, where others find it.
+    pub(crate) async fn settled(&self) -> Result<(), SysError> {
+        self.write(|_| Ok(())).await
+    }
+
+    /// When older rows go to an archive.
+    pub(crate) fn retention(&self) -> Retention {
+        *self.lock_retention()
+    }
+
+    pub(crate) fn set_retention(&self, retention: Retention) {
+        *self.lock_retention() = retention;
+    }
+
+    fn lock_retention(&self) -> MutexGuard<'_, Retention> {
+        self.inner
+            .retention
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file, for those who read beside the kernel.
+    pub(crate) fn path(&self) -> &Path {
+        &self.inner.path
     }
 }
 
@@ -246,35 +243,55 @@ fn count_opening(db: &Connection) -> Result<u64, SysError> {
     .map_err(failed)
 }
 
-fn open_reader(path: &Path) -> Result<Connection, SysError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(path, flags).map_err(failed)
+/// Appends a row to the journal table, and to the chain.
+pub(crate) fn append(db: &Connection, row: &Row<'_>) -> Result<(), SysError> {
+    let (last, before) = ends::last(db)?;
+    let audit = &row.audit;
+    let columns = Columns {
+        id: last + 1,
+        at_ms: row.at_ms,
+        pid: row.pid.0,
+        run: row.run,
+        seq: row.seq,
+        kind: row.kind,
+        name: row.name,
+        detail: &row.detail,
+        resource: audit.resource.as_deref(),
+        capability: audit.capability,
+        decision: audit.decision,
+        by: audit.by.as_deref(),
+        wait_ms: audit.wait_ms,
+        run_ms: audit.run_ms,
+        facts: audit.facts.as_deref(),
+    };
+    insert(db, &columns, &columns.after(&before))
 }
 
-/// Appends a row to the journal table.
-pub(crate) fn append(tx: &Tx<'_>, row: &Row<'_>) -> Result<(), SysError> {
-    let audit = &row.audit;
-    tx.prepare_cached(
-        "INSERT INTO journal (at_ms, pid, run, seq, kind, name, detail,
-           resource, capability, decision, by_, wait_ms, run_ms, facts)
-         VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+/// Puts a row with its hash into the journal table.
+fn insert(db: &Connection, row: &Columns<'_>, hash: &Hash) -> Result<(), SysError> {
+    db.prepare_cached(
+        "INSERT INTO journal (id, at_ms, pid, run, seq, kind, name, detail,
+           resource, capability, decision, by_, wait_ms, run_ms, facts, hash)
+         VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     )
     .and_then(|mut insert| {
         insert.execute(rusqlite::params![
+            row.id,
             row.at_ms,
-            row.pid.0,
+            row.pid,
             row.run,
             row.seq,
             row.kind,
             row.name,
-            &row.detail,
-            &audit.resource,
-            audit.capability,
-            audit.decision,
-            &audit.by,
-            audit.wait_ms,
-            audit.run_ms,
-            &audit.facts,
+            row.detail,
+            row.resource,
+            row.capability,
+            row.decision,
+            row.by,
+            row.wait_ms,
+            row.run_ms,
+            row.facts,
+            hash.0,
         ])
     })
     .map(drop)

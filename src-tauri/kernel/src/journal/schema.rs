@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
+use crate::audit::chain::{Columns, Hash};
 use crate::error::{Code, SysError};
 
 /// Version of the tables that this program reads and writes (`PRAGMA user_version`).
@@ -262,7 +263,9 @@ CREATE TABLE image (
   by_     TEXT NOT NULL,
   PRIMARY KEY (name, version)
 ) STRICT;
+";
 
+const META: &str = "
 CREATE TABLE meta (
   key   TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -287,7 +290,8 @@ CREATE TABLE journal (
   wait_ms    INTEGER,
   run_ms     INTEGER,
   facts      TEXT,
-  hash       BLOB NOT NULL DEFAULT x''
+  -- Of the row before it and its own columns.
+  hash       BLOB NOT NULL
 ) STRICT;
 CREATE INDEX journal_pid ON journal(pid);
 CREATE INDEX journal_run ON journal(run);
@@ -296,11 +300,33 @@ CREATE INDEX journal_at ON journal(at_ms);
 CREATE INDEX journal_capability ON journal(capability) WHERE capability IS NOT NULL;
 CREATE INDEX journal_resource ON journal(resource) WHERE resource IS NOT NULL;
 CREATE INDEX journal_decision ON journal(decision) WHERE decision IS NOT NULL;
+";
+
+/// Rows are not changed …
+const NO_UPDATE: &str = "
 CREATE TRIGGER journal_is_append_only_update BEFORE UPDATE ON journal
   BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+";
+
+/// … and not taken out.
+pub(super) const NO_DELETE: &str = "
 CREATE TRIGGER journal_is_append_only_delete BEFORE DELETE ON journal
   BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
 ";
+
+/// Every table of this version, empty.
+fn tables() -> String {
+    [
+        PROCESSES, PERSON, OBJECTS, META, JOURNAL, NO_UPDATE, NO_DELETE,
+    ]
+    .concat()
+}
+
+/// Tables of an archive, which has rows of the journal only.
+pub(super) fn archive() -> String {
+    [META, JOURNAL, NO_UPDATE, NO_DELETE].concat()
+        + &format!("PRAGMA user_version = {SCHEMA_VERSION};")
+}
 
 /// Indices of version 1, whose names are used again.
 const OLD_INDICES: [&str; 7] = [
@@ -313,8 +339,8 @@ const OLD_INDICES: [&str; 7] = [
     "journal_run",
 ];
 
-/// What version 1 had: each table with the columns that go over as they are.
-const KEPT_OF_1: [(&str, &str); 8] = [
+/// What version 1 had beside its journal: each table with the columns that go over as they are.
+const KEPT_OF_1: [(&str, &str); 7] = [
     (
         "process",
         "pid, parent, run, after_run, spawned_by, image, goal, workspace, state, tokens, created_ms, ended_ms, exit",
@@ -337,7 +363,6 @@ const KEPT_OF_1: [(&str, &str); 8] = [
         "change",
         "id, call, run, workspace, plan, state, undone_by, at_ms",
     ),
-    ("journal", "id, at_ms, pid, run, seq, kind, name, detail"),
 ];
 
 /// Makes the tables where there are none, and refuses what is newer or damaged: that is left as it
@@ -381,8 +406,8 @@ pub(super) fn prepare(db: &Connection, path: &Path) -> Result<(), SysError> {
         1 => migrate(db, path),
         _ => db
             .execute_batch(&format!(
-                "BEGIN; {PROCESSES} {PERSON} {OBJECTS} {JOURNAL}
-                 PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+                "BEGIN; {} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;",
+                tables()
             ))
             .map_err(super::failed),
     }
@@ -410,29 +435,80 @@ fn migrate(db: &Connection, path: &Path) -> Result<(), SysError> {
     for index in OLD_INDICES {
         steps += &format!("DROP INDEX {index};");
     }
-    for (table, _) in KEPT_OF_1 {
+    for table in KEPT_OF_1
+        .map(|(table, _)| table)
+        .into_iter()
+        .chain(["journal"])
+    {
         steps += &format!("ALTER TABLE {table} RENAME TO old_{table};");
     }
-    steps += &[PROCESSES, PERSON, OBJECTS, JOURNAL].concat();
+    steps += &tables();
     for (table, columns) in KEPT_OF_1 {
         steps += &format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM old_{table};");
     }
-    // Numbers are never used twice, those of rows that are gone included.
-    steps += "UPDATE sqlite_sequence SET seq = (SELECT seq FROM sqlite_sequence AS old
-                WHERE old.name = 'old_' || sqlite_sequence.name)
-              WHERE EXISTS (SELECT 1 FROM sqlite_sequence AS old
-                WHERE old.name = 'old_' || sqlite_sequence.name);";
-    for (table, _) in KEPT_OF_1.iter().rev() {
-        steps += &format!("DROP TABLE old_{table};");
-    }
-    steps += &format!("PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;");
-    let done = db.execute_batch(&steps).map_err(super::failed);
+    let done = db
+        .execute_batch(&steps)
+        .map_err(super::failed)
+        .and_then(|()| chain_old_rows(db))
+        .and_then(|()| db.execute_batch(&end_of_migration()).map_err(super::failed));
     if done.is_err() {
         let _nothing_stays_open = db.execute_batch("ROLLBACK");
     }
     db.pragma_update(None, "foreign_keys", "ON")
         .map_err(super::failed)?;
     done
+}
+
+/// What follows once every row has been taken over.
+fn end_of_migration() -> String {
+    // Numbers are never used twice, those of rows that are gone included.
+    let mut steps = "UPDATE sqlite_sequence SET seq = (SELECT seq FROM sqlite_sequence AS old
+                WHERE old.name = 'old_' || sqlite_sequence.name)
+              WHERE EXISTS (SELECT 1 FROM sqlite_sequence AS old
+                WHERE old.name = 'old_' || sqlite_sequence.name);"
+        .to_owned();
+    let tables = KEPT_OF_1.iter().map(|(table, _)| *table);
+    for table in ["journal"].into_iter().chain(tables.rev()) {
+        steps += &format!("DROP TABLE old_{table};");
+    }
+    steps += &format!("PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;");
+    steps
+}
+
+/// Takes the rows of an older journal over into the chain.
+fn chain_old_rows(db: &Connection) -> Result<(), SysError> {
+    let sql = "SELECT id, at_ms, pid, run, seq, kind, name, detail FROM old_journal ORDER BY id";
+    let mut found = db.prepare(sql).map_err(super::failed)?;
+    let mut rows = found.query(()).map_err(super::failed)?;
+    let mut hash = Hash::GENESIS;
+    while let Some(r) = rows.next().map_err(super::failed)? {
+        let read = |i| r.get(i).map_err(super::failed);
+        let (kind, name, detail): (String, String, String) = (
+            r.get(5).map_err(super::failed)?,
+            r.get(6).map_err(super::failed)?,
+            r.get(7).map_err(super::failed)?,
+        );
+        let columns = Columns {
+            id: read(0)?,
+            at_ms: read(1)?,
+            pid: read(2)?,
+            run: read(3)?,
+            seq: r.get(4).map_err(super::failed)?,
+            kind: &kind,
+            name: &name,
+            detail: &detail,
+            resource: None,
+            capability: None,
+            decision: None,
+            by: None,
+            wait_ms: None,
+            run_ms: None,
+            facts: None,
+        };
+        hash = columns.after(&hash);
+        super::insert(db, &columns, &hash)?;
+    }
+    Ok(())
 }
 
 /// What SQLite says where it cannot make out the file at all.

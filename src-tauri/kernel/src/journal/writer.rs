@@ -4,7 +4,7 @@
 //! (group commit). Each job is a savepoint of its own: one that fails takes back its own rows only.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -12,8 +12,10 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::{CommitHook, failed};
+use super::seal::Sealer;
+use super::{CommitHook, ends, failed};
 use crate::error::{Code, SysError};
+use crate::provider::Witness;
 
 /// Jobs of one commit at most: bounds how long the first of them waits.
 const BATCH_MOST: usize = 1024;
@@ -88,6 +90,9 @@ struct Database {
     connection: Connection,
     commits: u64,
     hook: Option<CommitHook>,
+    sealer: Sealer,
+    /// Number of the last row that is on disk.
+    rows: Arc<AtomicU64>,
 }
 
 impl Database {
@@ -118,6 +123,7 @@ impl Database {
             let _nothing_stays_open = self.connection.execute_batch("ROLLBACK");
         } else if self.connection.total_changes() != before {
             self.commits += 1;
+            self.tell_sealer();
             if let Some(hook) = &self.hook {
                 hook(self.commits);
             }
@@ -136,6 +142,9 @@ impl Database {
         if !*open {
             run("BEGIN IMMEDIATE").map_err(failed)?;
             *open = true;
+            if let Some(sealed) = self.sealer.sealed() {
+                ends::carry(&self.connection, &sealed)?;
+            }
         }
         run("SAVEPOINT job").map_err(failed)?;
         let tx = Tx {
@@ -145,6 +154,29 @@ impl Database {
             run("ROLLBACK TO job").map_err(failed)?;
         }
         run("RELEASE job").map_err(failed)
+    }
+}
+
+impl Database {
+    /// Has the chain's new end signed, if it has one. What cannot be read now is read at the next
+    /// commit.
+    fn tell_sealer(&mut self) {
+        if let Ok(head) = ends::head(&self.connection)
+            && head.sequence != self.rows.load(Ordering::Relaxed)
+        {
+            self.rows.store(head.sequence, Ordering::Relaxed);
+            self.sealer.take(head);
+        }
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if let Some(sealed) = self.sealer.close()
+            && let Err(error) = ends::carry(&self.connection, &sealed)
+        {
+            tracing::warn!(%error, "the journal's signed head is not kept in it");
+        }
     }
 }
 
@@ -163,19 +195,24 @@ enum Way {
 pub(super) struct Writer {
     way: Way,
     failing: Arc<AtomicBool>,
+    rows: Arc<AtomicU64>,
 }
 
 impl Writer {
     pub(super) fn new(
         connection: Connection,
+        witness: Arc<dyn Witness>,
         hook: Option<CommitHook>,
         threads: bool,
     ) -> Result<Self, SysError> {
         connection.set_prepared_statement_cache_capacity(128);
+        let rows = Arc::new(AtomicU64::new(ends::last(&connection)?.0));
         let mut database = Database {
+            rows: Arc::clone(&rows),
             connection,
             commits: 0,
             hook,
+            sealer: Sealer::new(witness, threads)?,
         };
         let way = if threads {
             let (jobs, queue) = channel();
@@ -196,6 +233,7 @@ impl Writer {
         Ok(Self {
             way,
             failing: Arc::default(),
+            rows,
         })
     }
 
@@ -220,6 +258,11 @@ impl Writer {
         work: impl FnOnce(&Tx<'_>) -> Result<(), SysError> + Send + 'static,
     ) {
         self.queue(true, work, None);
+    }
+
+    /// Number of the last row of the journal that is on disk.
+    pub(super) fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
     }
 
     /// Whether a record that nobody waited for was lost since the last that was written.
