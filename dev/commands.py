@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Sequence
 
-from dev import bench, suite
+from dev import bench, fuzz, suite
 from dev.checkout import Checkout, Problem, open_checkout
 from dev.stages import Outcome, Stage, closing_line, run_all, table, tell, with_needs
 
@@ -56,6 +56,9 @@ def parser() -> argparse.ArgumentParser:
     measure = add("bench", measure_all, "measure, optimised", "Prints a table; with --json, one object a line.")
     measure.add_argument("what", nargs="?", choices=[*bench.NAMES, "all"], default="all", help="what to measure (all where absent)")
     measure.add_argument("--json", action="store_true", help="one JSON object a line on standard output")
+    fuzzing = add("fuzz", fuzz_all, "feed the readers of outside data with made-up input", "Ends at the first finding.")
+    fuzzing.add_argument("targets", nargs="*", choices=[*fuzz.TARGETS, []], metavar="TARGET", help=f"which (all where absent): {', '.join(fuzz.TARGETS)}")
+    fuzzing.add_argument("--seconds", type=int, default=600, help="how long each (600 where absent)")
     add("lint", lint, "formatting, house rules, clippy, and the web UI's types")
     add("e2e", end_to_end, "the end-to-end test of the desktop program alone")
     add("types", types, "write the web UI's TypeScript types anew from the host's")
@@ -138,6 +141,12 @@ def measure_all(checkout: Checkout, chosen: argparse.Namespace) -> int:
     programs = (suite.TERMINAL, suite.DESKTOP) if desktop else (suite.TERMINAL,)
     perform(checkout, suite.release_stages(desktop, groups, not chosen.no_packages, programs))
     return bench.measure(checkout, names, chosen.json, results)
+
+
+def fuzz_all(checkout: Checkout, chosen: argparse.Namespace) -> int:
+    """Sets up and fuzzes."""
+    perform(checkout, with_needs(suite.test_stages(not chosen.no_packages), ("toolchain", "packages")))
+    return fuzz.fuzz(checkout, tuple(chosen.targets) or fuzz.TARGETS, chosen.seconds)
 
 
 def perform(checkout: Checkout, stages: Sequence[Stage]) -> list[Outcome]:
