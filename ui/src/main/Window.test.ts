@@ -213,6 +213,9 @@ test("Ctrl and a figure go to a place", async () => {
   await open();
   await stage.press(document.body, { key: "4", ctrlKey: true });
   expect(stage.get("nav-audit").getAttribute("aria-current")).toBe("page");
+  expect(document.activeElement).toBe(document.querySelector("[data-search]"));
+  await stage.press(document.body, { key: "1", ctrlKey: true });
+  expect(document.activeElement).toBe(stage.get("chat-input"));
 });
 
 test("what could not be read says why and can be tried again", async () => {
