@@ -111,6 +111,23 @@ describe("the search", () => {
     expect(stage.find("audit-more")).toBeNull();
   });
 
+  test("reads on where the list is scrolled to its end, once for each time", async () => {
+    await open({ log: Array.from({ length: 2 * PAGE + 5 }, (_, i) => aRow({ id: 2 * PAGE + 5 - i })) });
+    const list = document.querySelector("[role=listbox]");
+    if (!list) throw new Error("there is no list");
+    const scroll = async (rows: number) => {
+      list.scrollTop = rows * 36 - 100;
+      list.dispatchEvent(new Event("scroll"));
+      await stage.pass();
+    };
+    await scroll(PAGE);
+    expect(stage.text("audit-count")).toBe("400 rows, and earlier ones");
+    stage.bridge.replies.set("log", { reply: "error", code: "busy", message: "the journal is locked", hint: null });
+    await scroll(2 * PAGE);
+    expect(asked("log")).toHaveLength(3);
+    expect(stage.text("problem")).toContain("the journal is locked");
+  });
+
   test("is kept while one looks elsewhere", async () => {
     await open({ log });
     await click("audit-filters-open");
