@@ -241,6 +241,19 @@ describe("the check", () => {
     expect(stage.text("audit-verified")).toContain("The journal is whole: 12,402 rows checked. the signed head matches");
   });
 
+  test("one that is not waited for shows nothing, however late it ends, and can be begun anew", async () => {
+    await open({ log });
+    const give = hold("log_verify");
+    await click("audit-verify");
+    await click("audit-verify-leave");
+    expect(stage.find("audit-verifying")).toBeNull();
+    await give({ reply: "verified", ok: true, rows: 4, first_bad: null, words: "" });
+    expect(stage.find("audit-verified")).toBeNull();
+    await click("audit-verify");
+    await give({ reply: "verified", ok: true, rows: 4, first_bad: null, words: "" });
+    expect(stage.text("audit-verified")).toContain("4 rows checked");
+  });
+
   test("a broken chain names the row and leads to it", async () => {
     const verified = { ok: false, rows: 2, first_bad: 3, words: "row `3` is not as it was written" };
     await open({ log, verified });

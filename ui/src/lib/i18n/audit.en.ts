@@ -65,7 +65,7 @@ export const audit = {
   verify: "Check the journal",
   verifying: "checking the journal…",
   verifyReason: "Every row is hashed again, from the first on. Other places can be used meanwhile.",
-  verifyAsOf: (n: string, of: string) => `${n} of ${of} rows checked`,
+  verifyLeave: "Do not wait",
   whole: (n: string) => `The journal is whole: ${n} rows checked.`,
   broken: (n: string) => `The journal is not as it was written; ${n} rows checked.`,
   showBad: (id: number) => `Show row ${id}`,

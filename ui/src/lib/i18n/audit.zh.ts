@@ -66,7 +66,7 @@ export const audit: Words["audit"] = {
   verify: "校验日志",
   verifying: "正在校验日志…",
   verifyReason: "从第一行起逐行重算摘要，期间可以用别的栏目。",
-  verifyAsOf: (n, of) => `已校验 ${n} 行，共 ${of} 行`,
+  verifyLeave: "不等了",
   whole: (n) => `日志完整：已校验 ${n} 行。`,
   broken: (n) => `日志与当初写下的不符：已校验 ${n} 行。`,
   showBad: (id) => `看第 ${id} 行`,
