@@ -400,7 +400,7 @@ async fn a_context_is_bounded_by_the_cores_own_count_and_tells_what_it_leaves_ou
         made("goal", "goal", "make it green".to_owned()),
         made("observation", "first", "a".repeat(200)),
         made("observation", "second", "b".repeat(50)),
-        json!(["object.view", { "name": "all", "objects": order }]),
+        json!(["object.view", { "name": "all", "objects": order, "policy": { "drop": ["observation"] } }]),
         show(1_000),
         show(200),
         show(8),
@@ -410,6 +410,8 @@ async fn a_context_is_bounded_by_the_cores_own_count_and_tells_what_it_leaves_ou
         json!(["object.materialize", { "view": named("none") }]),
         json!(["object.materialize", {}]),
         show(0),
+        json!(["object.materialize", { "objects": [named("goal"), named("first")] }]),
+        json!(["object.materialize", { "objects": [named("goal"), named("first")], "tokens": 240 }]),
     ];
     let got = run(&bed, &kernel, &calls, &[]).await;
     let (a, b) = ("a".repeat(200), "b".repeat(50));
@@ -436,7 +438,11 @@ async fn a_context_is_bounded_by_the_cores_own_count_and_tells_what_it_leaves_ou
         assert!(tokens <= most && tokens == text(at).len() as u64);
     }
     let failed = [Err(Code::NotFound), Err(Code::Invalid), Err(Code::Invalid)];
-    assert_eq!(got[10..], failed);
+    assert_eq!(got[10..13], failed);
+    // The image says how many tokens, and that goals go first.
+    assert_eq!(text(13), format!("{goal}\n### observation 2 “first”\n{a}"));
+    assert_eq!(got[13].as_ref().unwrap()["budget"], 300);
+    assert_eq!(got[14].as_ref().unwrap()["left_out"][0]["kind"], "goal");
     assert!(text(4).len() <= 1_000 && got[3].as_ref().unwrap()["order"].is_string());
 }
 

@@ -90,7 +90,10 @@ impl Images for Table {
     }
 
     fn built_in(&self) -> Vec<&'static str> {
-        vec!["{ name: script, about: makes calls, system_prompt: '', tools: [call] }"]
+        vec![concat!(
+            "{ name: script, about: makes calls, system_prompt: '', tools: [call],",
+            "  context: { tokens: 300, drop: [goal] } }"
+        )]
     }
 
     fn tools(&self) -> Vec<String> {

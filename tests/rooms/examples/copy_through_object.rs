@@ -189,8 +189,8 @@ pub(crate) async fn story() -> String {
     writeln!(told, "the content was shown to the model: {leaked}").unwrap();
     let query = JournalQuery {
         pid: Some(process.pid),
-        run: None,
         limit: 1_000,
+        ..JournalQuery::default()
     };
     let rows = kernel.journal(query).await.unwrap();
     let leaked = rows.iter().any(|row| row.detail.contains("boiler"));

@@ -13,6 +13,7 @@ use crate::escape::shown;
 use crate::journal::images::{self, ImageRow};
 use crate::journal::{Audit, Row, append};
 use crate::kernel::{Inner, Kernel};
+use crate::object::ContextPolicy;
 use crate::process::Pid;
 use crate::program::Program;
 
@@ -152,6 +153,13 @@ impl Inner {
         };
         let image = read(&row.yaml).ok();
         Ok(image.and_then(|image| self.images.make(&image).ok()))
+    }
+
+    /// How processes of an image put their memory before a model.
+    pub(crate) async fn context_of(&self, exact: &str) -> ContextPolicy {
+        let (name, version) = parts(exact);
+        let found = self.registered(name, version).await;
+        found.map(|found| found.image.context).unwrap_or_default()
     }
 
     fn built_in(&self) -> impl Iterator<Item = (&'static str, Image)> {

@@ -241,3 +241,11 @@ fn the_published_schema_is_that_of_the_type() {
         "run: cargo run -p steward-kernel --example image_schema > docs/image.schema.json"
     );
 }
+
+#[test]
+fn the_documented_example_is_an_image() {
+    let page = include_str!("../../../../docs/images.md");
+    let yaml = page.split("```yaml\n").nth(1).unwrap();
+    let image = read(yaml.split("```").next().unwrap()).unwrap();
+    assert_eq!((image.name.as_str(), image.needs.len()), ("archivist", 3));
+}

@@ -244,9 +244,10 @@ pub struct ObjectView {
     pub name: Name,
     /// The objects, oldest first (256 at most).
     pub objects: Vec<ObjectRef>,
-    /// What stays and what goes where they do not fit.
+    /// What stays and what goes where they do not fit; as the image of whoever shows it says, where
+    /// absent.
     #[serde(default)]
-    pub policy: ContextPolicy,
+    pub policy: Option<ContextPolicy>,
 }
 
 /// A view as it was kept.
@@ -271,7 +272,7 @@ pub struct ObjectMaterialize {
     /// Objects, oldest first (256 at most).
     #[serde(default)]
     pub objects: Vec<ObjectRef>,
-    /// What stays and what goes; that of the view, or the usual, where absent.
+    /// What stays and what goes; as the view says, or else the caller's image, where absent.
     #[serde(default)]
     pub policy: Option<ContextPolicy>,
     /// Tokens at most; those of the policy where absent.

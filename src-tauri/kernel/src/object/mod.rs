@@ -251,7 +251,7 @@ pub struct Link {
 pub struct View {
     /// The objects, oldest first, each at its newest version when it is shown.
     pub objects: Vec<ObjectId>,
-    /// What stays and what goes.
+    /// What stays and what goes; as the image of whoever shows it says, where absent.
     #[serde(default)]
-    pub policy: ContextPolicy,
+    pub policy: Option<ContextPolicy>,
 }

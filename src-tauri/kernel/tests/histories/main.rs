@@ -74,6 +74,9 @@ fn check(world: &World, kernel: &Kernel, answers: &Answers) {
         "capability WHERE status = 'active'",
         "approval WHERE state = 'pending'",
         "payload",
+        "object WHERE gone_ms IS NULL",
+        "object_payload",
+        "(SELECT 1 FROM object_version GROUP BY call HAVING COUNT(*) > 1)",
         "change WHERE state = 'executing'",
     ] {
         let sql = format!("SELECT COUNT(*) FROM {left}");

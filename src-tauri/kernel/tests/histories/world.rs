@@ -95,7 +95,7 @@ impl World {
         let pick = |bound| self.simulation.pick(bound);
         let path = ["a", "b", "c", "d/e", "../out"][pick(5)];
         let other = ["a", "b", "x", "d/y"][pick(4)];
-        match pick(13) {
+        match pick(18) {
             0 | 1 => json!(["fs.write", { "path": path, "text": pick(1000).to_string() }]),
             2 => json!(["fs.read", { "path": path }]),
             3 => json!(["fs.list", {}]),
@@ -115,6 +115,11 @@ impl World {
                 json!(["process.spawn", { "image": "script", "goal": goal, "may_change": change }])
             }
             11 => json!(["clock.now", {}]),
+            13 => json!(["object.create", { "kind": "text", "name": other, "text": path }]),
+            14 => json!(["object.import", { "path": path, "name": "c" }]),
+            15 => json!(["object.update", { "object": { "name": "c" }, "text": other }]),
+            16 => json!(["object.export", { "object": { "name": "c" }, "path": path }]),
+            17 => json!(["object.delete", { "object": { "name": "a" } }]),
             _ => json!(["human.tell", { "text": "so far" }]),
         }
     }

@@ -158,7 +158,10 @@ impl Primitive for ObjectView {
         let ids: Vec<ObjectId> = objects.iter().map(|reached| reached.object.id).collect();
         let verdict = ctx.may(&namespace, Right::Write).await?;
         let name = self.name;
-        let order = self.policy.in_words();
+        let order = match &self.policy {
+            Some(policy) => policy.in_words(),
+            None => ctx.inner.context_of(&ctx.info.image).await.in_words(),
+        };
         let view = View {
             objects: ids.clone(),
             policy: self.policy,

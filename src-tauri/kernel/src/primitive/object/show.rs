@@ -61,8 +61,7 @@ impl ObjectMaterialize {
     /// The objects to be shown, and how.
     async fn chosen(&self, ctx: &Ctx) -> Result<(Vec<ObjectRef>, ContextPolicy), SysError> {
         let Some(named) = &self.view else {
-            let policy = self.policy.clone().unwrap_or_default();
-            return Ok((self.objects.clone(), policy));
+            return Ok((self.objects.clone(), ctx.policy(self.policy.clone()).await));
         };
         let namespace = ctx.namespace_of(named);
         ctx.may(&namespace, Right::Read).await?;
@@ -75,7 +74,7 @@ impl ObjectMaterialize {
             let message = format!("there is no view `{name}` in `{namespace}`");
             SysError::new(Code::NotFound, message).hint("make it with object.view")
         })?;
-        let policy = self.policy.clone().unwrap_or(view.policy);
+        let policy = ctx.policy(self.policy.clone().or(view.policy)).await;
         let mut objects = Vec::with_capacity(view.objects.len());
         for id in view.objects {
             // An object may have gone since the view was made.
@@ -88,6 +87,14 @@ impl ObjectMaterialize {
 }
 
 impl Ctx {
+    /// The policy given, or that of the caller's image.
+    async fn policy(&self, given: Option<ContextPolicy>) -> ContextPolicy {
+        match given {
+            Some(policy) => policy,
+            None => self.inner.context_of(&self.info.image).await,
+        }
+    }
+
     async fn pieces(&self, reached: &[Reached]) -> Result<Vec<Piece>, SysError> {
         let bytes: u64 = reached.iter().map(|reached| reached.object.bytes).sum();
         if bytes > BYTES_MOST {
