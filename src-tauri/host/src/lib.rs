@@ -12,6 +12,7 @@ mod lock;
 mod models;
 mod paths;
 mod settings;
+mod snapshots;
 mod socket;
 pub mod surface;
 mod undo;
