@@ -21,16 +21,7 @@ pub(crate) fn submit(
     workspace: Option<PathBuf>,
     after: Option<u64>,
 ) -> Result<Command, Problem> {
-    Ok(Command::Submit(Submit {
-        request,
-        workspace: Some(absolute(workspace)?),
-        after,
-    }))
-}
-
-/// The whole path of a folder; of the current one where none is named.
-pub(crate) fn absolute(folder: Option<PathBuf>) -> Result<String, Problem> {
-    let here = match folder {
+    let here = match workspace {
         Some(folder) => std::path::absolute(&folder),
         None => std::env::current_dir(),
     };
@@ -41,14 +32,19 @@ pub(crate) fn absolute(folder: Option<PathBuf>) -> Result<String, Problem> {
         )
         .hint("name one with --workspace")
     })?;
-    folder.into_os_string().into_string().map_err(|folder| {
+    let Some(workspace) = folder.to_str() else {
         let shown = steward_host::escape_line(&folder.to_string_lossy());
-        Problem::new(
+        return Err(Problem::new(
             "invalid",
             format!("the workspace's name is not UTF-8: `{shown}`"),
         )
-        .hint("rename the folder")
-    })
+        .hint("rename the folder"));
+    };
+    Ok(Command::Submit(Submit {
+        request,
+        workspace: Some(workspace.to_owned()),
+        after,
+    }))
 }
 
 /// Starts a run and follows it to its end.
@@ -76,8 +72,6 @@ pub(crate) struct Follow<'a> {
     asked: VecDeque<Asked>,
     /// Whether a person can still type an answer.
     listens: bool,
-    /// What Ctrl+C does to the process.
-    on_interrupt: SignalView,
 }
 
 #[derive(Clone)]
@@ -130,14 +124,7 @@ impl<'a> Follow<'a> {
             run,
             asked: VecDeque::new(),
             listens: Keyboard::is_there(),
-            on_interrupt: SignalView::Kill,
         }
-    }
-
-    /// The first Ctrl+C ends only the call that the process waits in; the next one ends the process.
-    pub(crate) fn interruptible(mut self) -> Self {
-        self.on_interrupt = SignalView::Interrupt;
-        self
     }
 
     pub(crate) fn run(&self) -> u64 {
@@ -156,7 +143,8 @@ impl<'a> Follow<'a> {
                     None
                 }
                 () = self.keyboard.interrupted() => {
-                    self.interrupt().await?;
+                    let (pid, signal) = (self.pid, SignalView::Kill);
+                    self.link.request(Command::Signal { pid, signal }).await?;
                     None
                 }
             };
@@ -164,16 +152,6 @@ impl<'a> Follow<'a> {
                 return Ok(code);
             }
         }
-    }
-
-    async fn interrupt(&mut self) -> Result<(), Problem> {
-        let signal = std::mem::replace(&mut self.on_interrupt, SignalView::Kill);
-        let pid = self.pid;
-        self.link.request(Command::Signal { pid, signal }).await?;
-        if signal == SignalView::Interrupt {
-            self.printer.note("\ninterrupted; Ctrl+C again stops it");
-        }
-        Ok(())
     }
 
     async fn take(&mut self, event: Event) -> Result<Option<ExitCode>, Problem> {
@@ -267,8 +245,7 @@ impl<'a> Follow<'a> {
                 }
                 Ok(())
             }
-            (Approve::All, Asked::Approval(asked)) => self.decide(&asked, Answer::Yes).await,
-            (Approve::None, Asked::Approval(asked)) => self.decide(&asked, Answer::No).await,
+            (approve, Asked::Approval(asked)) => self.decide(&asked, approve == Approve::All).await,
             // A script said that nobody is there to answer.
             (_, Asked::Question(asked)) => self.reply(asked.id, String::new()).await,
         }
@@ -293,8 +270,7 @@ impl<'a> Follow<'a> {
 
     fn prompt(&self, asked: &Asked) {
         self.printer.prompt(match asked {
-            Asked::Approval(asked) if asked.scopes.is_empty() => "yes or no? ",
-            Asked::Approval(_) => "always NUMBER, yes or no? ",
+            Asked::Approval(_) => "yes or no? ",
             Asked::Question(_) => "> ",
         });
     }
@@ -323,10 +299,10 @@ impl<'a> Follow<'a> {
             return Ok(());
         };
         match &asked {
-            Asked::Approval(approval) => match said(&line, approval) {
-                Some(answer) => {
+            Asked::Approval(approval) => match yes_or_no(&line) {
+                Some(yes) => {
                     self.asked.pop_front();
-                    self.decide(approval, answer).await?;
+                    self.decide(approval, yes).await?;
                 }
                 None => {
                     self.prompt(&asked);
@@ -355,10 +331,10 @@ impl<'a> Follow<'a> {
         }
     }
 
-    async fn decide(&mut self, asked: &ApprovalView, answer: Answer) -> Result<(), Problem> {
+    async fn decide(&mut self, asked: &ApprovalView, approve: bool) -> Result<(), Problem> {
         let decide = Decide {
             id: asked.id,
-            answer,
+            answer: if approve { Answer::Yes } else { Answer::No },
             digest: asked.digest.clone(),
         };
         if let Reply::Decided {
@@ -379,24 +355,12 @@ impl<'a> Follow<'a> {
     }
 }
 
-/// The answer that a line gives to an approval. An "always" names one of the scopes that are on the
-/// screen.
-fn said(line: &str, asked: &ApprovalView) -> Option<Answer> {
-    let line = line.trim();
-    match line {
-        "yes" | "y" | "是" | "好" => return Some(Answer::Yes),
-        "no" | "n" | "否" | "不" => return Some(Answer::No),
-        _ => {}
+fn yes_or_no(line: &str) -> Option<bool> {
+    match line.trim() {
+        "yes" | "y" | "是" | "好" => Some(true),
+        "no" | "n" | "否" | "不" => Some(false),
+        _ => None,
     }
-    let always = ["always", "总是"];
-    let named = always
-        .iter()
-        .find_map(|word| line.strip_prefix(word))?
-        .trim();
-    let scope = asked.scopes.iter().find(|scope| scope.id == named)?;
-    Some(Answer::Always {
-        scope: scope.id.clone(),
-    })
 }
 
 /// The choice that a line names by its number, or the line.

@@ -29,15 +29,7 @@ impl Link {
     /// takes its place.
     pub(crate) async fn request(&mut self, command: Command) -> Result<Reply, Problem> {
         // Twice does what once does, unless it starts something.
-        let starts = matches!(
-            command,
-            Command::Submit(_)
-                | Command::Run(_)
-                | Command::Undo { .. }
-                | Command::SendMessage { .. }
-                | Command::CreateCheckpoint { .. }
-                | Command::ForkCheckpoint { .. }
-        );
+        let starts = matches!(command, Command::Submit(_) | Command::Undo { .. });
         let begun = Instant::now();
         loop {
             let reply = match self {

@@ -31,8 +31,6 @@ pub struct GrantView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct PolicyView {
-    /// Its number among the standing answers.
-    pub id: u64,
     /// The system call, such as `fs.write`.
     pub action: String,
     /// Where it counts.
@@ -74,22 +72,36 @@ pub enum PolicyRule {
     AllowOnce,
 }
 
-/// Where an answer or a policy counts: all that is given must hold; everywhere where nothing is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(default)]
+/// Where an answer or a policy counts. Tagged by `kind` in JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[ts(export)]
-#[ts(optional_fields = nullable)]
-pub struct PolicyScope {
-    /// In a workspace: its absolute path.
-    pub workspace: Option<String>,
-    /// At one path of the workspace.
-    pub path: Option<String>,
-    /// In a folder of the workspace and below it.
-    pub folder: Option<String>,
+pub enum PolicyScope {
+    /// Everywhere.
+    Everywhere,
+    /// In a workspace.
+    Workspace {
+        /// Its absolute path.
+        root: String,
+    },
+    /// In a folder and below it.
+    Folder {
+        /// Its absolute path.
+        path: String,
+    },
     /// For processes of an image.
-    pub image: Option<String>,
+    Image {
+        /// Its name.
+        image: String,
+    },
     /// In a run.
-    pub run: Option<u64>,
+    Run {
+        /// Its number.
+        run: u64,
+    },
     /// For one process.
-    pub pid: Option<u64>,
+    Process {
+        /// Its number.
+        pid: u64,
+    },
 }

@@ -35,9 +35,9 @@ constraints: Array<string>,
  */
 uses_left: number | null, 
 /**
- * How many times over it may be passed on; any number where absent.
+ * How many times it may be handed on; 0: not at all.
  */
-depth: number | null, 
+depth: number, 
 /**
  * The capability it was derived from; taking that back takes this back.
  */

@@ -11,7 +11,7 @@ name: string,
 /**
  * Its version.
  */
-version: number, 
+version: string, 
 /**
  * SHA-256 (hex) of its definition.
  */
