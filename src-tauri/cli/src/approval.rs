@@ -2,6 +2,8 @@
 
 use steward_host::surface::{ApprovalView, DiffKind, EffectView, RiskView};
 
+use crate::show::clock;
+
 /// Characters of a request that are shown beside other things.
 const GOAL_MOST: usize = 160;
 
@@ -64,7 +66,25 @@ pub(crate) fn approval_lines(asked: &ApprovalView) -> Vec<String> {
         lines.push("    … (more is not shown)".to_owned());
     }
     lines.push(format!("  undo     {}", undo_words(asked)));
+    if let Some(ends) = asked.expires_ms {
+        let ends = clock(ends);
+        lines.push(format!("  until    {ends}; after that it is not done"));
+    }
+    if let Some(group) = asked.group.filter(|group| *group != asked.id) {
+        lines.push(format!(
+            "  beside   approval {group}, which asks for the like"
+        ));
+    }
+    lines.extend(scope_lines(asked));
     lines
+}
+
+/// What an "always" could cover, the narrowest first.
+pub(crate) fn scope_lines(asked: &ApprovalView) -> Vec<String> {
+    let scopes = asked.scopes.iter();
+    scopes
+        .map(|scope| format!("  always   {}: {}", scope.id, scope.words))
+        .collect()
 }
 
 fn undo_words(asked: &ApprovalView) -> &'static str {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, Subcommand, ValueEnum, value_parser};
 
+use crate::{caps, checkpoints, images, launch, sched, standing};
+
 /// Steward: agents that do what you say, and nothing irreversible before your yes.
 #[derive(Debug, Parser)]
 #[command(name = "steward", version, after_help = EXAMPLES)]
@@ -57,11 +59,16 @@ pub(crate) enum Verb {
         #[arg(long, value_enum, default_value_t = Approve::Ask)]
         approve: Approve,
     },
+    /// Open a session with an image, with the rights that you give it, or carry out one request.
+    Run(launch::Launch),
     /// List processes.
     Ps {
         /// Those that have ended, too.
         #[arg(long, short)]
         all: bool,
+        /// Children below their parents, with what they do now and what they may use.
+        #[arg(long, short)]
+        tree: bool,
     },
     /// List approvals and questions that wait, or answer one.
     Approvals {
@@ -71,6 +78,9 @@ pub(crate) enum Verb {
         /// The answer.
         #[arg(value_enum, requires = "id")]
         answer: Option<Answer>,
+        /// How far an `always` reaches: the number of a scope, as `steward approvals ID` shows it.
+        #[arg(long, value_name = "NUMBER", requires = "answer")]
+        scope: Option<String>,
     },
     /// Answer a question that an agent asks.
     Answer {
@@ -81,14 +91,64 @@ pub(crate) enum Verb {
         #[arg(required = true)]
         text: Vec<String>,
     },
+    /// Have a process stand still at its next step.
+    Pause(Pid),
+    /// Have a paused process go on.
+    Resume(Pid),
+    /// End the call that a process waits in; it goes on from there.
+    Interrupt(Pid),
     /// End a process and its children.
-    Kill {
+    Kill(Pid),
+    /// Put a message into a process's mailbox.
+    Message {
         /// The process.
         #[arg(value_parser = number())]
         pid: u64,
+        /// What it is told.
+        #[arg(required = true)]
+        text: Vec<String>,
     },
-    /// Show the journal, newest last; check it; write it out.
-    Log(Box<crate::journal::LogArgs>),
+    /// Show what a process may do, tell why a call would be let pass, or take a right back.
+    Caps(caps::Caps),
+    /// List your standing answers, or take one back.
+    Grants {
+        #[command(subcommand)]
+        verb: Option<standing::GrantsVerb>,
+    },
+    /// List the policies that are set, or set one.
+    Policy {
+        #[command(subcommand)]
+        verb: Option<standing::PolicyVerb>,
+    },
+    /// List, make and compare checkpoints, and go back to one.
+    Checkpoints {
+        #[command(subcommand)]
+        verb: Option<checkpoints::Verb>,
+    },
+    /// List, show and register what processes are started from.
+    Images {
+        #[command(subcommand)]
+        verb: Option<images::Verb>,
+    },
+    /// List what a process remembers, by name, kind and size.
+    Objects(Pid),
+    /// Show the queues of calls, or change who goes first.
+    Sched {
+        #[command(subcommand)]
+        verb: Option<sched::Verb>,
+    },
+    /// Show the journal, newest last.
+    Log {
+        /// Only this process.
+        #[arg(long, value_parser = number())]
+        pid: Option<u64>,
+        /// Only this run.
+        #[arg(long, value_parser = number())]
+        run: Option<u64>,
+        /// Rows at most.
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
+    },
     /// List, fetch or check models.
     Models {
         #[command(subcommand)]
@@ -96,6 +156,14 @@ pub(crate) enum Verb {
     },
     /// Tell what works on this machine and what to do about what does not.
     Doctor,
+}
+
+/// A process by its number.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Pid {
+    /// The process.
+    #[arg(value_parser = number())]
+    pub(crate) pid: u64,
 }
 
 #[derive(Debug, Subcommand)]
@@ -130,6 +198,8 @@ pub(crate) enum Answer {
     Yes,
     /// Leave it.
     No,
+    /// Do it, and what lies in the scope named with --scope, from now on without asking.
+    Always,
 }
 
 /// Numbers as the journal gives them.

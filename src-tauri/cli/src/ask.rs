@@ -21,7 +21,16 @@ pub(crate) fn submit(
     workspace: Option<PathBuf>,
     after: Option<u64>,
 ) -> Result<Command, Problem> {
-    let here = match workspace {
+    Ok(Command::Submit(Submit {
+        request,
+        workspace: Some(absolute(workspace)?),
+        after,
+    }))
+}
+
+/// The whole path of a folder; of the current one where none is named.
+pub(crate) fn absolute(folder: Option<PathBuf>) -> Result<String, Problem> {
+    let here = match folder {
         Some(folder) => std::path::absolute(&folder),
         None => std::env::current_dir(),
     };
@@ -32,19 +41,14 @@ pub(crate) fn submit(
         )
         .hint("name one with --workspace")
     })?;
-    let Some(workspace) = folder.to_str() else {
+    folder.into_os_string().into_string().map_err(|folder| {
         let shown = steward_host::escape_line(&folder.to_string_lossy());
-        return Err(Problem::new(
+        Problem::new(
             "invalid",
             format!("the workspace's name is not UTF-8: `{shown}`"),
         )
-        .hint("rename the folder"));
-    };
-    Ok(Command::Submit(Submit {
-        request,
-        workspace: Some(workspace.to_owned()),
-        after,
-    }))
+        .hint("rename the folder")
+    })
 }
 
 /// Starts a run and follows it to its end.
@@ -72,6 +76,8 @@ pub(crate) struct Follow<'a> {
     asked: VecDeque<Asked>,
     /// Whether a person can still type an answer.
     listens: bool,
+    /// What Ctrl+C does to the process.
+    on_interrupt: SignalView,
 }
 
 #[derive(Clone)]
@@ -124,7 +130,14 @@ impl<'a> Follow<'a> {
             run,
             asked: VecDeque::new(),
             listens: Keyboard::is_there(),
+            on_interrupt: SignalView::Kill,
         }
+    }
+
+    /// The first Ctrl+C ends only the call that the process waits in; the next one ends the process.
+    pub(crate) fn interruptible(mut self) -> Self {
+        self.on_interrupt = SignalView::Interrupt;
+        self
     }
 
     pub(crate) fn run(&self) -> u64 {
@@ -143,8 +156,7 @@ impl<'a> Follow<'a> {
                     None
                 }
                 () = self.keyboard.interrupted() => {
-                    let (pid, signal) = (self.pid, SignalView::Kill);
-                    self.link.request(Command::Signal { pid, signal }).await?;
+                    self.interrupt().await?;
                     None
                 }
             };
@@ -152,6 +164,16 @@ impl<'a> Follow<'a> {
                 return Ok(code);
             }
         }
+    }
+
+    async fn interrupt(&mut self) -> Result<(), Problem> {
+        let signal = std::mem::replace(&mut self.on_interrupt, SignalView::Kill);
+        let pid = self.pid;
+        self.link.request(Command::Signal { pid, signal }).await?;
+        if signal == SignalView::Interrupt {
+            self.printer.note("\ninterrupted; Ctrl+C again stops it");
+        }
+        Ok(())
     }
 
     async fn take(&mut self, event: Event) -> Result<Option<ExitCode>, Problem> {
@@ -245,7 +267,8 @@ impl<'a> Follow<'a> {
                 }
                 Ok(())
             }
-            (approve, Asked::Approval(asked)) => self.decide(&asked, approve == Approve::All).await,
+            (Approve::All, Asked::Approval(asked)) => self.decide(&asked, Answer::Yes).await,
+            (Approve::None, Asked::Approval(asked)) => self.decide(&asked, Answer::No).await,
             // A script said that nobody is there to answer.
             (_, Asked::Question(asked)) => self.reply(asked.id, String::new()).await,
         }
@@ -270,7 +293,8 @@ impl<'a> Follow<'a> {
 
     fn prompt(&self, asked: &Asked) {
         self.printer.prompt(match asked {
-            Asked::Approval(_) => "yes or no? ",
+            Asked::Approval(asked) if asked.scopes.is_empty() => "yes or no? ",
+            Asked::Approval(_) => "always NUMBER, yes or no? ",
             Asked::Question(_) => "> ",
         });
     }
@@ -299,10 +323,10 @@ impl<'a> Follow<'a> {
             return Ok(());
         };
         match &asked {
-            Asked::Approval(approval) => match yes_or_no(&line) {
-                Some(yes) => {
+            Asked::Approval(approval) => match said(&line, approval) {
+                Some(answer) => {
                     self.asked.pop_front();
-                    self.decide(approval, yes).await?;
+                    self.decide(approval, answer).await?;
                 }
                 None => {
                     self.prompt(&asked);
@@ -331,10 +355,10 @@ impl<'a> Follow<'a> {
         }
     }
 
-    async fn decide(&mut self, asked: &ApprovalView, approve: bool) -> Result<(), Problem> {
+    async fn decide(&mut self, asked: &ApprovalView, answer: Answer) -> Result<(), Problem> {
         let decide = Decide {
             id: asked.id,
-            answer: if approve { Answer::Yes } else { Answer::No },
+            answer,
             digest: asked.digest.clone(),
         };
         if let Reply::Decided {
@@ -355,12 +379,24 @@ impl<'a> Follow<'a> {
     }
 }
 
-fn yes_or_no(line: &str) -> Option<bool> {
-    match line.trim() {
-        "yes" | "y" | "是" | "好" => Some(true),
-        "no" | "n" | "否" | "不" => Some(false),
-        _ => None,
+/// The answer that a line gives to an approval. An "always" names one of the scopes that are on the
+/// screen.
+fn said(line: &str, asked: &ApprovalView) -> Option<Answer> {
+    let line = line.trim();
+    match line {
+        "yes" | "y" | "是" | "好" => return Some(Answer::Yes),
+        "no" | "n" | "否" | "不" => return Some(Answer::No),
+        _ => {}
     }
+    let always = ["always", "总是"];
+    let named = always
+        .iter()
+        .find_map(|word| line.strip_prefix(word))?
+        .trim();
+    let scope = asked.scopes.iter().find(|scope| scope.id == named)?;
+    Some(Answer::Always {
+        scope: scope.id.clone(),
+    })
 }
 
 /// The choice that a line names by its number, or the line.

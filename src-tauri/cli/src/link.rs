@@ -29,7 +29,15 @@ impl Link {
     /// takes its place.
     pub(crate) async fn request(&mut self, command: Command) -> Result<Reply, Problem> {
         // Twice does what once does, unless it starts something.
-        let starts = matches!(command, Command::Submit(_) | Command::Undo { .. });
+        let starts = matches!(
+            command,
+            Command::Submit(_)
+                | Command::Run(_)
+                | Command::Undo { .. }
+                | Command::SendMessage { .. }
+                | Command::CreateCheckpoint { .. }
+                | Command::ForkCheckpoint { .. }
+        );
         let begun = Instant::now();
         loop {
             let reply = match self {

@@ -3,17 +3,25 @@
 mod approval;
 mod args;
 mod ask;
-mod journal;
+mod caps;
+mod checkpoints;
+mod images;
 mod keyboard;
+mod launch;
 mod link;
 mod models;
 mod print;
+mod sched;
 mod session;
 mod show;
+mod standing;
+mod tree;
+mod waiting;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use steward_host::surface::SignalView;
 use steward_host::{Problem, Resume};
 
 use args::{Args, Verb};
@@ -68,11 +76,6 @@ fn is_broken(problem: &Problem) -> bool {
 }
 
 async fn carry_out(args: Args, printer: &Printer) -> Ended {
-    if let Some(Verb::Log(log)) = &args.verb
-        && let Some(verb) = &log.verb
-    {
-        return journal::without_kernel(verb, printer);
-    }
     let resume = match args.verb {
         Some(Verb::Models { verb }) => return models::run(verb, printer),
         Some(Verb::Doctor) => return show::doctor(printer).await,
@@ -103,15 +106,33 @@ async fn converse(args: Args, link: &mut Link, printer: &Printer) -> Ended {
             let undo = steward_host::Command::Undo { run };
             ask::run(link, undo, approve, printer).await
         }
-        Some(Verb::Ps { all }) => show::processes(link, all, printer).await,
-        Some(Verb::Approvals { id: None, .. }) => show::approvals(link, printer).await,
+        Some(Verb::Run(launch)) => launch::run(link, launch, args.workspace, printer).await,
+        Some(Verb::Ps { all, tree: true }) => tree::processes(link, all, printer).await,
+        Some(Verb::Ps { all, tree: false }) => show::processes(link, all, printer).await,
+        Some(Verb::Approvals { id: None, .. }) => waiting::list(link, printer).await,
         Some(Verb::Approvals {
             id: Some(id),
             answer,
-        }) => show::decide(link, id, answer, printer).await,
-        Some(Verb::Answer { id, text }) => show::answer(link, id, text.join(" "), printer).await,
-        Some(Verb::Kill { pid }) => show::kill(link, pid, printer).await,
-        Some(Verb::Log(args)) => journal::show(link, *args, printer).await,
+            scope,
+        }) => waiting::decide(link, id, (answer, scope), printer).await,
+        Some(Verb::Answer { id, text }) => waiting::answer(link, id, text.join(" "), printer).await,
+        Some(Verb::Pause(it)) => show::signal(link, it.pid, SignalView::Pause, printer).await,
+        Some(Verb::Resume(it)) => show::signal(link, it.pid, SignalView::Resume, printer).await,
+        Some(Verb::Interrupt(it)) => {
+            show::signal(link, it.pid, SignalView::Interrupt, printer).await
+        }
+        Some(Verb::Kill(it)) => show::signal(link, it.pid, SignalView::Kill, printer).await,
+        Some(Verb::Message { pid, text }) => {
+            show::message(link, pid, text.join(" "), printer).await
+        }
+        Some(Verb::Caps(asked)) => caps::run(link, asked, printer).await,
+        Some(Verb::Grants { verb }) => standing::grants(link, verb, printer).await,
+        Some(Verb::Policy { verb }) => standing::policy(link, verb, printer).await,
+        Some(Verb::Checkpoints { verb }) => checkpoints::run(link, verb, printer).await,
+        Some(Verb::Images { verb }) => images::run(link, verb, printer).await,
+        Some(Verb::Objects(it)) => show::objects(link, it.pid, printer).await,
+        Some(Verb::Sched { verb }) => sched::run(link, verb, printer).await,
+        Some(Verb::Log { pid, run, limit }) => show::log(link, pid, run, limit, printer).await,
         None | Some(Verb::Models { .. } | Verb::Doctor) => {
             session::run(link, &args.workspace, printer).await
         }

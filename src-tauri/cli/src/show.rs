@@ -1,19 +1,17 @@
-//! Commands that show or settle one thing: `ps`, `approvals`, `kill`, `log`, `doctor`, `--toggle`.
+//! Commands that show or settle one thing: `ps`, signals, `message`, `objects`, `log`, `doctor`,
+//! `--toggle`.
 
 use std::process::ExitCode;
 
-use steward_host::surface::{
-    self, ApprovalView, CheckState, Decide, ProcessView, SignalView, StateView,
-};
+use steward_host::surface::{CheckState, LogQuery, ProcessView, SignalView, StateView};
 use steward_host::{Command, Paths, Problem, Reply};
 
 use crate::Ended;
-use crate::approval::{approval_lines, shortened};
-use crate::args::Answer;
-use crate::ask::{Follow, unexpected};
-use crate::keyboard::Keyboard;
-use crate::link::{Events, Link};
+use crate::approval::shortened;
+use crate::ask::unexpected;
+use crate::link::Link;
 use crate::print::Printer;
+use crate::waiting::go_on;
 
 pub(crate) async fn processes(link: &mut Link, all: bool, printer: &Printer) -> Ended {
     let Reply::Processes { processes } = link.request(Command::Processes).await? else {
@@ -30,18 +28,22 @@ pub(crate) async fn processes(link: &mut Link, all: bool, printer: &Printer) -> 
             printer.line(&row(process));
         }
     }
-    if shown.is_empty() && !printer.is_json() {
+    nothing_runs(shown.is_empty(), all, printer);
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn nothing_runs(empty: bool, all: bool, printer: &Printer) {
+    if empty && !printer.is_json() {
         printer.note(if all {
             "no process yet; ask for something with `steward ask`"
         } else {
             "nothing runs; `steward ps --all` shows what has ended"
         });
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-fn row(process: &ProcessView) -> String {
-    let state = match process.state {
+pub(crate) fn state_words(state: StateView) -> &'static str {
+    match state {
         StateView::Created => "starting",
         StateView::Runnable => "waiting for its turn",
         StateView::Running => "running",
@@ -53,7 +55,11 @@ fn row(process: &ProcessView) -> String {
         StateView::Exited => "done",
         StateView::Failed => "failed",
         StateView::Killed => "stopped",
-    };
+    }
+}
+
+fn row(process: &ProcessView) -> String {
+    let state = state_words(process.state);
     let run = if process.run == process.pid {
         String::new()
     } else {
@@ -71,129 +77,106 @@ fn row(process: &ProcessView) -> String {
     )
 }
 
-pub(crate) async fn approvals(link: &mut Link, printer: &Printer) -> Ended {
-    let Reply::Approvals { approvals } = link.request(Command::Approvals).await? else {
-        return Err(unexpected());
-    };
-    let Reply::Questions { questions } = link.request(Command::Questions).await? else {
-        return Err(unexpected());
-    };
-    approvals.iter().for_each(|asked| show(asked, printer));
-    for asked in &questions {
-        if printer.is_json() {
-            printer.json(asked);
-        } else {
-            printer.line(&format!(
-                "\nQuestion {} of process {}: {}",
-                asked.id, asked.pid, asked.text
-            ));
-        }
-    }
-    if approvals.is_empty() && questions.is_empty() && !printer.is_json() {
-        printer.note("nothing waits for you");
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn show(asked: &ApprovalView, printer: &Printer) {
-    if printer.is_json() {
-        printer.json(asked);
-        return;
-    }
-    for line in approval_lines(asked) {
-        printer.line(&line);
-    }
-}
-
-/// Answers an approval; where this program is the kernel, the run goes on to its end here.
-pub(crate) async fn decide(
-    link: &mut Link,
-    id: u64,
-    answer: Option<Answer>,
-    printer: &Printer,
-) -> Ended {
-    let Reply::Approvals { approvals } = link.request(Command::Approvals).await? else {
-        return Err(unexpected());
-    };
-    let Some(asked) = approvals.into_iter().find(|a| a.id == id) else {
-        return Err(
-            Problem::new("not_found", format!("approval `{id}` does not wait"))
-                .hint("list those that wait with `steward approvals`"),
-        );
-    };
-    let Some(answer) = answer else {
-        show(&asked, printer);
-        return Ok(ExitCode::SUCCESS);
-    };
-    let events = link.events().await?;
-    let decide = Decide {
-        id,
-        answer: match answer {
-            Answer::Yes => surface::Answer::Yes,
-            Answer::No => surface::Answer::No,
-        },
-        digest: asked.digest.clone(),
-    };
-    match link.request(Command::Decide(decide)).await? {
-        Reply::Decided { counted: true, .. } => {}
-        Reply::Decided { note, .. } => {
-            return Err(Problem::new("conflict", note.unwrap_or_default()));
-        }
-        _ => return Err(unexpected()),
-    }
-    go_on(link, events, asked.run, printer).await
-}
-
-/// Answers a question; where this program is the kernel, the run goes on to its end here.
-pub(crate) async fn answer(link: &mut Link, id: u64, text: String, printer: &Printer) -> Ended {
-    let Reply::Questions { questions } = link.request(Command::Questions).await? else {
-        return Err(unexpected());
-    };
-    let Some(asked) = questions.into_iter().find(|q| q.id == id) else {
-        return Err(
-            Problem::new("not_found", format!("question `{id}` does not wait"))
-                .hint("list those that wait with `steward approvals`"),
-        );
-    };
-    let events = link.events().await?;
-    let command = Command::AnswerQuestion { id, text };
-    if let Reply::Decided {
-        counted: false,
-        note,
-    } = link.request(command).await?
-    {
-        return Err(Problem::new("conflict", note.unwrap_or_default()));
-    }
-    go_on(link, events, asked.run, printer).await
-}
-
-/// Follows a run to its end where this program is the kernel; else it goes on in the other one.
-async fn go_on(link: &mut Link, events: Events, run: u64, printer: &Printer) -> Ended {
-    if let Link::Own(_) = link {
-        let keyboard = Keyboard::new()?;
-        let person = (printer, &keyboard);
-        return Follow::existing(link, events, person, (run, run))
-            .follow()
-            .await;
-    }
-    printer.note("taken; the run goes on in the Steward that has it");
-    done(printer);
-    Ok(ExitCode::SUCCESS)
-}
-
 /// The last line of a command that has nothing else to tell to a script.
-fn done(printer: &Printer) {
+pub(crate) fn done(printer: &Printer) {
     if printer.is_json() {
         printer.json(&serde_json::json!({ "type": "done", "ok": true }));
     }
 }
 
-pub(crate) async fn kill(link: &mut Link, pid: u64, printer: &Printer) -> Ended {
-    let signal = SignalView::Kill;
+pub(crate) async fn signal(
+    link: &mut Link,
+    pid: u64,
+    signal: SignalView,
+    printer: &Printer,
+) -> Ended {
+    let events = link.events().await?;
     link.request(Command::Signal { pid, signal }).await?;
-    printer.note(&format!("process {pid} and its children are stopped"));
+    printer.note(&match signal {
+        SignalView::Pause => {
+            format!("process {pid} stands still; `steward resume {pid}` has it go on")
+        }
+        SignalView::Resume => format!("process {pid} goes on"),
+        SignalView::Interrupt => format!("the call that process {pid} waited in is ended"),
+        SignalView::Kill => format!("process {pid} and its children are stopped"),
+    });
+    if signal == SignalView::Resume
+        && let Link::Own(_) = link
+    {
+        let Reply::Process(detail) = link.request(Command::Process { pid }).await? else {
+            return Err(unexpected());
+        };
+        return go_on(link, events, detail.process.run, printer).await;
+    }
     done(printer);
     Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn message(link: &mut Link, pid: u64, text: String, printer: &Printer) -> Ended {
+    link.request(Command::SendMessage { pid, text }).await?;
+    printer.note(&format!("it is in the mailbox of process {pid}"));
+    done(printer);
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn objects(link: &mut Link, pid: u64, printer: &Printer) -> Ended {
+    let Reply::Objects { objects } = link.request(Command::Objects { pid }).await? else {
+        return Err(unexpected());
+    };
+    for object in &objects {
+        if printer.is_json() {
+            printer.json(object);
+            continue;
+        }
+        let name = object.name.as_deref().unwrap_or("-");
+        let kept = if object.kept { ", kept" } else { "" };
+        let fixed = if object.immutable { ", immutable" } else { "" };
+        printer.line(&format!(
+            "{:>5}  {}/{name}  {}, version {}, {} bytes, by process {}{kept}{fixed}",
+            object.id, object.namespace, object.kind, object.version, object.bytes, object.creator
+        ));
+    }
+    if objects.is_empty() && !printer.is_json() {
+        printer.note(&format!("process {pid} remembers nothing"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn log(
+    link: &mut Link,
+    pid: Option<u64>,
+    run: Option<u64>,
+    limit: u32,
+    printer: &Printer,
+) -> Ended {
+    let query = LogQuery {
+        pid,
+        run,
+        limit: Some(limit),
+        ..LogQuery::default()
+    };
+    let Reply::Log { rows } = link.request(Command::Log(query)).await? else {
+        return Err(unexpected());
+    };
+    for row in rows.iter().rev() {
+        if printer.is_json() {
+            printer.json(row);
+        } else {
+            let seq = row.seq.map_or(String::new(), |seq| format!(".{seq}"));
+            let time = clock(row.at_ms);
+            printer.line(&format!(
+                "{time}  {:>5}{seq:<4} {:<9} {:<14} {}",
+                row.pid, row.kind, row.name, row.detail
+            ));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Unix milliseconds in UTC, to the second (RFC 3339).
+pub(crate) fn clock(ms: u64) -> String {
+    let seconds = i64::try_from(ms / 1000).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_second(seconds).map_or_else(|_| ms.to_string(), |time| time.to_string())
 }
 
 pub(crate) async fn doctor(printer: &Printer) -> Ended {

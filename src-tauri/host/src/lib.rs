@@ -4,7 +4,6 @@
     reason = "Steward's own files: configuration, lock, socket; never a person's"
 )]
 
-pub mod audit;
 mod clock;
 mod core;
 mod doctor;
@@ -13,6 +12,7 @@ mod lock;
 mod models;
 mod paths;
 mod settings;
+mod snapshots;
 mod socket;
 pub mod surface;
 mod undo;

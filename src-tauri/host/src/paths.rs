@@ -52,6 +52,11 @@ impl Paths {
         self.data.join("blobs")
     }
 
+    /// Generations that wait, where memory is short.
+    pub fn snapshots(&self) -> PathBuf {
+        self.data.join("snapshots")
+    }
+
     /// The lock that says which program has the data directory.
     pub fn lock(&self) -> PathBuf {
         self.data.join("kernel.lock")

@@ -1,5 +1,7 @@
 //! `config.toml`: what a person may set.
 
+mod scheduler;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use steward_kernel::escape::shown as escape_line;
 
 use crate::paths::Paths;
-use crate::surface::{Problem, Settings, SettingsChange};
+use crate::surface::{Problem, SchedulingChange, Settings, SettingsChange};
+
+pub(crate) use scheduler::{SchedulerConfig, name_of as module_name};
 
 /// The hotkey where none is set.
 pub const DEFAULT_HOTKEY: &str = "Ctrl+Shift+Space";
@@ -33,6 +37,8 @@ pub(crate) struct Config {
     /// Threads of the local engine; the machine's cores where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) threads: Option<usize>,
+    #[serde(default, skip_serializing_if = "SchedulerConfig::is_empty")]
+    scheduler: SchedulerConfig,
 }
 
 impl Config {
@@ -89,6 +95,19 @@ impl Config {
         Ok(config)
     }
 
+    pub(crate) fn scheduler(&self) -> &SchedulerConfig {
+        &self.scheduler
+    }
+
+    pub(crate) fn with_scheduling(&self, change: SchedulingChange) -> Result<Self, Problem> {
+        let config = Self {
+            scheduler: self.scheduler.changed(change),
+            ..self.clone()
+        };
+        config.check()?;
+        Ok(config)
+    }
+
     pub(crate) fn settings(&self, paths: &Paths, model: &str) -> Settings {
         let or =
             |set: &Option<String>, default: &str| set.clone().unwrap_or_else(|| default.to_owned());
@@ -125,6 +144,7 @@ impl Config {
             )
             .hint("write the whole path, beginning with /"));
         }
+        self.scheduler.check()?;
         if self.threads == Some(0) {
             return Err(
                 Problem::new("invalid", "`threads` is `0`").hint("use 1 or more, or leave it out")

@@ -64,8 +64,8 @@ pub(crate) fn process(info: &ProcessInfo, undoable: &HashSet<RunId>) -> ProcessV
             .ended_ms
             .unwrap_or_else(now_ms)
             .saturating_sub(info.created_ms),
-        priority: 0,
-        interactive: true,
+        priority: info.urgency.priority,
+        interactive: info.urgency.interactive,
         budget: BudgetView::default(),
     }
 }

@@ -30,7 +30,7 @@ pub mod simulation;
 mod sys;
 pub mod syscall;
 
-pub use audit::{JournalQuery, JournalRow, Retention};
+pub use audit::{JournalQuery, JournalRow};
 pub use context::{ContextLoad, MemorySnapshots};
 pub use error::{Code, SysError};
 pub use event::{KernelEvent, Step, StepState};

@@ -21,8 +21,8 @@ pub struct CapabilityView {
     pub constraints: Vec<String>,
     /// Calls that it still covers; any number where absent.
     pub uses_left: Option<u32>,
-    /// How many times it may be handed on; 0: not at all.
-    pub depth: u32,
+    /// How many times over it may be passed on; any number where absent.
+    pub depth: Option<u32>,
     /// The capability it was derived from; taking that back takes this back.
     pub parent: Option<u64>,
     /// Who issued it: `person` or `pid N`.
@@ -61,6 +61,8 @@ pub enum CapabilityStatus {
     Spent,
     /// Its time is over.
     Expired,
+    /// Its holder has ended.
+    Ended,
 }
 
 /// What would be said to a call, and why.

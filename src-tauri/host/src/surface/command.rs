@@ -6,7 +6,7 @@ use ts_rs::TS;
 use super::approval::{ApprovalView, Decide, QuestionView};
 use super::capability::{CapabilityView, Explanation};
 use super::checkpoint::{CheckpointDetail, CheckpointDiff, CheckpointView};
-use super::image::{ImageDetail, ImageView};
+use super::image::{ImageDetail, ImageSource, ImageView};
 use super::journal::{Chain, ExportForm, LogQuery, LogRow, Verified};
 use super::machine::{Check, ModelView, Settings, SettingsChange};
 use super::object::ObjectView;
@@ -159,8 +159,8 @@ pub enum Command {
     },
     /// Registers an image; answers [`Reply::Image`].
     RegisterImage {
-        /// Its definition, as YAML.
-        yaml: String,
+        /// Its definition.
+        source: ImageSource,
     },
     /// The JSON schema of image files; answers [`Reply::ImageSchema`].
     ImageSchema,

@@ -10,7 +10,7 @@ pub struct ImageView {
     /// Its name.
     pub name: String,
     /// Its version.
-    pub version: String,
+    pub version: u32,
     /// SHA-256 (hex) of its definition.
     pub digest: String,
     /// What it is for, in a sentence (escaped).
@@ -31,4 +31,15 @@ pub struct ImageDetail {
     pub image: ImageView,
     /// Its definition, as it was registered (escaped).
     pub yaml: String,
+}
+
+/// Where the definition of an image is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum ImageSource {
+    /// Here, as YAML.
+    Yaml(String),
+    /// In a file: its absolute path.
+    File(String),
 }

@@ -25,7 +25,7 @@ pub use capability::{CapabilityStatus, CapabilityView, Explanation, LookedAt, St
 pub use checkpoint::{CheckpointDetail, CheckpointDiff, CheckpointView};
 pub use command::{Command, Reply};
 pub use event::Event;
-pub use image::{ImageDetail, ImageView};
+pub use image::{ImageDetail, ImageSource, ImageView};
 pub use journal::{
     Ancestor, ApprovalTold, Authority, Chain, ExportForm, LogQuery, LogRow, Verified,
 };
@@ -37,4 +37,4 @@ pub use process::{
     BudgetView, Limits, ProcessDetail, ProcessView, StateView, StepState, StepView, Used,
 };
 pub use run::{Access, Run, ShellAccess, SignalView, Submit};
-pub use scheduling::{ModuleView, SchedulingChange, SchedulingPolicy, SchedulingView};
+pub use scheduling::{ContextView, ModuleView, PolicyKind, SchedulingChange, SchedulingView};

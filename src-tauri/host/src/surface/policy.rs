@@ -31,6 +31,8 @@ pub struct GrantView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct PolicyView {
+    /// Its number among the standing answers.
+    pub id: u64,
     /// The system call, such as `fs.write`.
     pub action: String,
     /// Where it counts.
@@ -72,36 +74,22 @@ pub enum PolicyRule {
     AllowOnce,
 }
 
-/// Where an answer or a policy counts. Tagged by `kind` in JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+/// Where an answer or a policy counts: all that is given must hold; everywhere where nothing is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(default)]
 #[ts(export)]
-pub enum PolicyScope {
-    /// Everywhere.
-    Everywhere,
-    /// In a workspace.
-    Workspace {
-        /// Its absolute path.
-        root: String,
-    },
-    /// In a folder and below it.
-    Folder {
-        /// Its absolute path.
-        path: String,
-    },
+#[ts(optional_fields = nullable)]
+pub struct PolicyScope {
+    /// In a workspace: its absolute path.
+    pub workspace: Option<String>,
+    /// At one path of the workspace.
+    pub path: Option<String>,
+    /// In a folder of the workspace and below it.
+    pub folder: Option<String>,
     /// For processes of an image.
-    Image {
-        /// Its name.
-        image: String,
-    },
+    pub image: Option<String>,
     /// In a run.
-    Run {
-        /// Its number.
-        run: u64,
-    },
+    pub run: Option<u64>,
     /// For one process.
-    Process {
-        /// Its number.
-        pid: u64,
-    },
+    pub pid: Option<u64>,
 }

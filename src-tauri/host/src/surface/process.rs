@@ -72,8 +72,8 @@ pub struct ProcessView {
     pub step: Option<String>,
     /// Milliseconds since it was made, or until it ended.
     pub elapsed_ms: u64,
-    /// How soon its calls get their turn; higher is sooner, 0 is usual.
-    pub priority: i32,
+    /// How soon its calls get their turn under the policy `priority`: 0 is first, 4 is usual.
+    pub priority: u8,
     /// Whether a person waits for it.
     pub interactive: bool,
     /// What it may use, and has used, its children's counted in.

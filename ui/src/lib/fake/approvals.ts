@@ -127,7 +127,7 @@ export function aGrant(part: Partial<GrantView> = {}): GrantView {
   return {
     id: 4,
     action: "fs.write",
-    scope: { kind: "folder", path: `${HOME}/letters` },
+    scope: { workspace: HOME, folder: "letters" },
     words: "writing new files in letters/, without asking",
     allow: true,
     issued_ms: Date.now() - 26 * 60 * MINUTE,
@@ -144,7 +144,7 @@ export function grants(now: number): GrantView[] {
     aGrant({
       id: 3,
       action: "fs.delete",
-      scope: { kind: "workspace", root: HOME },
+      scope: { workspace: HOME, image: "reader" },
       words: "deleting anything in ~/Steward, for agents of the image reader",
       allow: false,
       uses: 1,
@@ -154,7 +154,7 @@ export function grants(now: number): GrantView[] {
     aGrant({
       id: 2,
       action: "fs.move",
-      scope: { kind: "run", run: 39 },
+      scope: { workspace: HOME, folder: "notes", run: 39 },
       words: "moving files in notes/, in run 39",
       uses: 3,
       issued_ms: now - 90 * 60 * MINUTE,

@@ -27,7 +27,7 @@ export function processRow(part: Pick<ProcessView, "pid" | "goal" | "state"> & P
     cwd: "",
     step: null,
     elapsed_ms: 0,
-    priority: 0,
+    priority: 4,
     interactive: true,
     budget: aBudget({}, { tokens: part.tokens ?? 0 }),
     ...part,

@@ -53,7 +53,7 @@ export const budget = {
 export const capability = {
   empty: "It holds no capability: every call that needs one is refused.",
   stance: { allow: "may", ask: "may after your yes", deny: "may not" },
-  status: { active: "counts", revoked: "revoked", spent: "uses spent", expired: "expired" },
+  status: { active: "counts", revoked: "revoked", spent: "uses spent", expired: "expired", ended: "ended with its process" },
   uses: (n: string, one: boolean) => (one ? `${n} use left` : `${n} uses left`),
   expires: (time: string) => `until ${time}`,
   handOn: (n: number) => `may be handed on ${n} deep`,

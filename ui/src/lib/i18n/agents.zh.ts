@@ -52,7 +52,7 @@ export const budget: Words["budget"] = {
 export const capability: Words["capability"] = {
   empty: "它没有任何权能，凡是需要权能的调用都会被拒绝。",
   stance: { allow: "可以", ask: "你同意后可以", deny: "不可以" },
-  status: { active: "有效", revoked: "已收回", spent: "次数已用完", expired: "已过期" },
+  status: { active: "有效", revoked: "已收回", spent: "次数已用完", expired: "已过期", ended: "已随进程结束" },
   uses: (n) => `还可用 ${n} 次`,
   expires: (time) => `有效至 ${time}`,
   handOn: (n) => `可再转授 ${n} 层`,

@@ -47,9 +47,11 @@ export const standing = {
   revoke: "Revoke",
   revokeAsk: "Revoke it? From then on you are asked again.",
   revokeNo: "Keep it",
+  and: ", ",
   where: {
     everywhere: "everywhere",
     workspace: (name: string) => `in the workspace ${name}`,
+    path: (name: string) => `at ${name}`,
     folder: (name: string) => `in the folder ${name}`,
     image: (name: string) => `for agents of the image ${name}`,
     run: (name: string) => `in run ${name}`,

@@ -47,9 +47,11 @@ export const standing: Words["standing"] = {
   revoke: "收回",
   revokeAsk: "要收回吗？收回后会重新问你。",
   revokeNo: "保留",
+  and: "，",
   where: {
     everywhere: "所有地方",
     workspace: (name) => `在工作区 ${name} 内`,
+    path: (name) => `限 ${name}`,
     folder: (name) => `在文件夹 ${name} 内`,
     image: (name) => `限镜像 ${name} 的智能体`,
     run: (name) => `限任务 ${name}`,

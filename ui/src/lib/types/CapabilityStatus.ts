@@ -3,4 +3,4 @@
 /**
  * Whether a capability still counts.
  */
-export type CapabilityStatus = "active" | "revoked" | "spent" | "expired";
+export type CapabilityStatus = "active" | "revoked" | "spent" | "expired" | "ended";

@@ -35,9 +35,9 @@ constraints: Array<string>,
  */
 uses_left: number | null, 
 /**
- * How many times it may be handed on; 0: not at all.
+ * How many times over it may be passed on; any number where absent.
  */
-depth: number, 
+depth: number | null, 
 /**
  * The capability it was derived from; taking that back takes this back.
  */

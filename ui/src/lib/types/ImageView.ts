@@ -11,7 +11,7 @@ name: string,
 /**
  * Its version.
  */
-version: string, 
+version: number, 
 /**
  * SHA-256 (hex) of its definition.
  */

@@ -9,6 +9,10 @@ export type ModuleView = {
  */
 name: string, 
 /**
+ * The policy of its queue, such as `round_robin(quantum=16)`.
+ */
+policy: string, 
+/**
  * Calls that may run at once.
  */
 limit: number, 
@@ -19,4 +23,16 @@ running: number,
 /**
  * Calls that wait.
  */
-waiting: number, };
+waiting: number, 
+/**
+ * Turns that were given since Steward started.
+ */
+turns: number, 
+/**
+ * Milliseconds that a call waited for its turn, on average.
+ */
+mean_wait_ms: number, 
+/**
+ * Milliseconds that nine of ten turns were not waited longer for.
+ */
+p90_wait_ms: number, };

@@ -7,6 +7,10 @@ import type { PolicyScope } from "./PolicyScope";
  */
 export type PolicyView = { 
 /**
+ * Its number among the standing answers.
+ */
+id: number, 
+/**
  * The system call, such as `fs.write`.
  */
 action: string, 

@@ -75,7 +75,7 @@ step: string | null,
  */
 elapsed_ms: number, 
 /**
- * How soon its calls get their turn; higher is sooner, 0 is usual.
+ * How soon its calls get their turn under the policy `priority`: 0 is first, 4 is usual.
  */
 priority: number, 
 /**

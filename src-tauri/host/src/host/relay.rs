@@ -1,0 +1,34 @@
+//! Kernel events on their way to the surfaces.
+
+use steward_kernel::{Kernel, KernelEvent};
+use tokio::sync::broadcast;
+
+use crate::surface::Event;
+use crate::view;
+
+/// Passes kernel events on to surfaces until the kernel is gone.
+pub(super) async fn relay(
+    kernel: Kernel,
+    mut from: broadcast::Receiver<KernelEvent>,
+    to: broadcast::Sender<Event>,
+) {
+    loop {
+        match from.recv().await {
+            Ok(event) => {
+                let ends = matches!(&event, KernelEvent::Process(p) if p.state.is_final());
+                let undoable = if ends {
+                    kernel.undoable_runs().await.unwrap_or_default()
+                } else {
+                    Default::default()
+                };
+                for event in view::events(event, &undoable) {
+                    let _listeners = to.send(event);
+                }
+            }
+            Err(broadcast::error::RecvError::Lagged(count)) => {
+                let _listeners = to.send(Event::Missed { count });
+            }
+            Err(broadcast::error::RecvError::Closed) => return,
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Commands that start a run.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use steward_kernel::capability::{self, Grant, Resource, Right};
+use steward_kernel::{Pid, Submission};
+
+use super::Host;
+use crate::surface::{Access, Limits, Problem, Reply, Run, ShellAccess, Submit};
+use crate::undo;
+
+/// What a run is started with.
+struct Start {
+    image: String,
+    goal: String,
+    /// The workspace, as the person named it.
+    workspace: PathBuf,
+    after: Option<u64>,
+    access: Access,
+}
+
+impl Host {
+    pub(super) async fn submit(&self, submit: Submit) -> Result<Reply, Problem> {
+        let Submit {
+            request,
+            workspace,
+            after,
+        } = submit;
+        let workspace = match workspace {
+            Some(folder) => PathBuf::from(folder),
+            None => self.default_workspace()?,
+        };
+        self.start_run(Start {
+            image: "base".to_owned(),
+            goal: request,
+            workspace,
+            after,
+            access: Access::Edit,
+        })
+        .await
+    }
+
+    /// Starts an image under the rights that the person names.
+    pub(super) async fn run(&self, run: Run) -> Result<Reply, Problem> {
+        let Run {
+            image,
+            request,
+            workspace,
+            folder,
+            access,
+            shell,
+            limits,
+            after,
+        } = run;
+        no_programs(shell)?;
+        if !folder.is_empty() || limits != Limits::default() {
+            let message = "a working directory and limits are not there yet";
+            return Err(Problem::new("unavailable", message));
+        }
+        self.start_run(Start {
+            image,
+            goal: request,
+            workspace: PathBuf::from(workspace),
+            after,
+            access,
+        })
+        .await
+    }
+
+    pub(super) async fn undo(&self, run: u64) -> Result<Reply, Problem> {
+        let process = self.kernel.process(Pid(run)).await?;
+        if process.run != run {
+            return Err(Problem::new(
+                "not_found",
+                format!("`{run}` is a process of run `{}`", process.run),
+            )
+            .hint(format!("undo run {}", process.run)));
+        }
+        self.start_run(Start {
+            image: undo::IMAGE.to_owned(),
+            goal: undo::goal(run),
+            workspace: process.workspace,
+            after: None,
+            access: Access::Edit,
+        })
+        .await
+    }
+
+    async fn start_run(&self, start: Start) -> Result<Reply, Problem> {
+        let Start {
+            image,
+            goal,
+            workspace,
+            after,
+            access,
+        } = start;
+        let files = Arc::clone(&self.files);
+        let workspace = tokio::task::spawn_blocking(move || files.workspace(&workspace))
+            .await
+            .map_err(|e| Problem::new("internal", format!("the file provider stopped: {e}")))??;
+        let submission = Submission {
+            image,
+            goal,
+            grants: grants(&workspace, access),
+            workspace,
+            after,
+        };
+        let process = self.kernel.submit(submission).await?;
+        Ok(Reply::Started {
+            pid: process.pid.0,
+            run: process.run,
+        })
+    }
+
+    fn default_workspace(&self) -> Result<PathBuf, Problem> {
+        let folder = PathBuf::from(self.config().settings(&self.paths, &self.model).workspace);
+        std::fs::create_dir_all(&folder).map_err(|e| {
+            let shown = steward_kernel::escape::shown(&folder.to_string_lossy());
+            Problem::new(
+                "unavailable",
+                format!("cannot make the workspace `{shown}`: {e}"),
+            )
+            .hint("choose another workspace in the settings")
+        })?;
+        Ok(folder)
+    }
+}
+
+/// The rights a run starts with: those of every run, with what the person says of the files.
+fn grants(root: &Path, access: Access) -> Vec<Grant> {
+    let changes = |grant: &Grant| grant.rights.contains(&Right::Write);
+    let mut grants = capability::workspace_defaults(root);
+    match access {
+        Access::Read => grants.retain(|grant| !changes(grant)),
+        Access::Edit => {}
+        Access::Full => {
+            grants.retain(|grant| !changes(grant));
+            let root = root.to_owned();
+            let rights = [Right::Write, Right::Delete];
+            grants.push(Grant::allow(Resource::Workspace { root }, rights));
+        }
+    }
+    grants
+}
+
+/// Nothing here runs programs confined, and none runs any other way.
+fn no_programs(shell: ShellAccess) -> Result<(), Problem> {
+    let asked = match shell {
+        ShellAccess::None => return Ok(()),
+        ShellAccess::Ask => "ask",
+        ShellAccess::Allowlist => "allowlist",
+        ShellAccess::Full => "full",
+    };
+    let message = format!(
+        "no program can be run (`shell` is `{asked}`): this Steward has nothing that confines programs"
+    );
+    Err(Problem::new("unavailable", message).hint("leave the shell out, or set it to `none`"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use steward_kernel::capability::Stance;
+
+    use super::*;
+
+    #[test]
+    fn what_a_run_may_do_to_files_is_what_the_person_said() {
+        let root = Path::new("/w");
+        let workspace = Resource::Workspace {
+            root: root.to_owned(),
+        };
+        let told = |access, right| {
+            let grants = grants(root, access);
+            let about = grants
+                .iter()
+                .filter(|grant| grant.resource == workspace && grant.rights.contains(&right));
+            about.map(|grant| grant.stance).collect::<Vec<_>>()
+        };
+        let table = [
+            (Access::Read, Right::Read, vec![Stance::Allow]),
+            (Access::Read, Right::Write, vec![]),
+            (Access::Read, Right::Delete, vec![]),
+            (Access::Edit, Right::Read, vec![Stance::Allow]),
+            (Access::Edit, Right::Write, vec![Stance::Ask]),
+            (Access::Edit, Right::Delete, vec![Stance::Ask]),
+            (Access::Full, Right::Read, vec![Stance::Allow]),
+            (Access::Full, Right::Write, vec![Stance::Allow]),
+            (Access::Full, Right::Delete, vec![Stance::Allow]),
+        ];
+        for (access, right, stances) in table {
+            assert_eq!(told(access, right), stances, "{access:?} {right:?}");
+        }
+    }
+
+    #[test]
+    fn a_shell_fails_closed() {
+        assert!(no_programs(ShellAccess::None).is_ok());
+        for shell in [ShellAccess::Ask, ShellAccess::Allowlist, ShellAccess::Full] {
+            assert_eq!(no_programs(shell).unwrap_err().code, "unavailable");
+        }
+    }
+}
