@@ -133,7 +133,7 @@ describe("standing answers", () => {
     ]);
     await click("grant-row");
     const said = stage.text("grant-detail");
-    for (const words of ["fs.write · always yes", "in the folder /home/mei/Steward/letters", "in the window", "12 times"]) {
+    for (const words of ["fs.write · always yes", "in the folder letters, in the workspace /home/mei/Steward", "in the window", "12 times"]) {
       expect(said).toContain(words);
     }
   });

@@ -56,6 +56,7 @@ export const capability = {
   status: { active: "counts", revoked: "revoked", spent: "uses spent", expired: "expired", ended: "ended with its process" },
   uses: (n: string, one: boolean) => (one ? `${n} use left` : `${n} uses left`),
   expires: (time: string) => `until ${time}`,
+  handOnFreely: "may be handed on",
   handOn: (n: number) => `may be handed on ${n} deep`,
   from: (id: number) => `from capability ${id}`,
   issued: (by: string, time: string) => `given by ${by}, ${time}`,

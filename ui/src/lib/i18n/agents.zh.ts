@@ -55,6 +55,7 @@ export const capability: Words["capability"] = {
   status: { active: "有效", revoked: "已收回", spent: "次数已用完", expired: "已过期", ended: "已随进程结束" },
   uses: (n) => `还可用 ${n} 次`,
   expires: (time) => `有效至 ${time}`,
+  handOnFreely: "可再转授",
   handOn: (n) => `可再转授 ${n} 层`,
   from: (id) => `来自权能 ${id}`,
   issued: (by, time) => `${time} 由${by}授予`,
