@@ -34,6 +34,14 @@ fn one_of_each() -> Vec<Value> {
         json!(["human.ask", { "text": "which?" }]),
         json!(["human.tell", { "text": "this" }]),
         approve("may I?"),
+        json!(["capability.list", {}]),
+        json!(["capability.inspect", { "id": 1 }]),
+        json!(["capability.explain", { "call": "fs.read f" }]),
+        json!(["capability.request", { "grant": grant_of_clock(), "why": "for this" }]),
+        json!(["capability.delegate", { "to": 1, "grants": [grant_of_clock()] }]),
+        json!(["capability.revoke", { "id": 1 }]),
+        json!(["access.add_privilege", { "subject": 1, "target": 1 }]),
+        json!(["access.check", { "subject": 1, "target": 1 }]),
         spawn(&[], false),
         json!(["process.wait", { "pid": 1 }]),
         json!(["process.list", {}]),
@@ -60,6 +68,10 @@ fn one_of_each() -> Vec<Value> {
     ]
 }
 
+fn grant_of_clock() -> Grant {
+    Grant::allow(Resource::Clock, [Right::Use])
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_its_capability_every_call_is_denied_and_journaled() {
     let mut named: Vec<&str> = catalogue().iter().map(|call| call.name).collect();
@@ -75,7 +87,7 @@ async fn without_its_capability_every_call_is_denied_and_journaled() {
         root: bed.outside.clone(),
     };
     let grant = |resource, rights: &[Right], stance| Grant::new(resource, rights, stance);
-    let all = [Right::Read, Right::Write, Right::Delete, Right::Use];
+    let all = [Right::Admin];
     let denies: Vec<Grant> = bed
         .defaults()
         .into_iter()
@@ -132,20 +144,40 @@ async fn each_right_covers_its_own_calls_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_grant_for_some_uses_is_not_to_be_had_by_asking_for_it() {
+async fn a_grant_that_says_nothing_starts_no_run() {
     let bed = Bed::with(&[]);
     let kernel = bed.kernel();
-    let mut grants = bed.defaults();
-    grants[0].uses = Some(1);
-    let submission = steward_kernel::Submission {
-        image: "script".to_owned(),
-        goal: "[]".to_owned(),
-        workspace: bed.root.clone(),
-        grants,
-        after: None,
-    };
-    let error = kernel.submit(submission).await.unwrap_err();
-    assert!(error.code == Code::Invalid && error.hint.is_some());
+    let clock = grant_of_clock;
+    let digest = steward_kernel::provider::Digest("0".repeat(64));
+    let rows = [
+        Grant {
+            rights: vec![],
+            ..clock()
+        },
+        clock().times(0),
+        clock().lasting(0),
+        Grant::allow(Resource::Exactly { digest }, [Right::Write]),
+        Grant::allow(
+            Resource::Objects {
+                namespace: "a//b".to_owned(),
+            },
+            [Right::Read],
+        ),
+    ];
+    for grant in rows {
+        let submission = steward_kernel::Submission {
+            image: "script".to_owned(),
+            goal: "[]".to_owned(),
+            workspace: bed.root.clone(),
+            grants: vec![grant.clone()],
+            after: None,
+        };
+        let error = kernel.submit(submission).await.unwrap_err();
+        assert!(
+            error.code == Code::Invalid && error.hint.is_some(),
+            "{grant:?}"
+        );
+    }
 }
 
 /// The results of the child that a parent's call `0` started and its call `1` waited for.

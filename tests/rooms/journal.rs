@@ -247,7 +247,12 @@ fn careless() -> Table {
         let text = SECRETS[4].to_owned();
         sys.call(HumanTell { text }).await?;
         let (title, text) = (SECRETS[5].to_owned(), SECRETS[5].to_owned());
-        sys.call(HumanApprove { title, text }).await?;
+        sys.call(HumanApprove {
+            title,
+            text,
+            expires_ms: None,
+        })
+        .await?;
         Ok(Exit {
             ok: true,
             answer: String::new(),

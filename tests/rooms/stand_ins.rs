@@ -181,6 +181,7 @@ impl LlmCore for StandInCore {
 
 /// A clock that a test sets. Its wall time may jump; its monotonic time only goes on.
 pub(crate) struct StandInClock {
+    boot: Option<&'static str>,
     wall: AtomicU64,
     monotonic: watch::Sender<u64>,
     sleeping: AtomicUsize,
@@ -188,11 +189,22 @@ pub(crate) struct StandInClock {
 
 impl StandInClock {
     pub(crate) fn at(wall_ms: u64) -> Arc<Self> {
+        Self::of(None, wall_ms, 0)
+    }
+
+    /// Of a machine that was started under a name, and since when.
+    pub(crate) fn of(boot: Option<&'static str>, wall_ms: u64, steady_ms: u64) -> Arc<Self> {
         Arc::new(Self {
+            boot,
             wall: AtomicU64::new(wall_ms),
-            monotonic: watch::Sender::new(0),
+            monotonic: watch::Sender::new(steady_ms),
             sleeping: AtomicUsize::new(0),
         })
+    }
+
+    /// Sets the wall clock, as a person or a time server does.
+    pub(crate) fn set_wall(&self, ms: u64) {
+        self.wall.store(ms, Ordering::Relaxed);
     }
 
     /// How many sleep now.
@@ -215,6 +227,10 @@ impl Clock for StandInClock {
 
     fn monotonic_ms(&self) -> u64 {
         *self.monotonic.borrow()
+    }
+
+    fn boot(&self) -> Option<String> {
+        self.boot.map(str::to_owned)
     }
 
     async fn sleep_ms(&self, ms: u64) {

@@ -105,7 +105,7 @@ pub(crate) fn step(step: Step) -> StepView {
 }
 
 pub(crate) fn approval(asked: Approval) -> ApprovalView {
-    let undoable = !matches!(asked.kind, EffectKind::Other);
+    let undoable = !matches!(asked.kind, EffectKind::Use | EffectKind::Grant | EffectKind::Other);
     let lines = asked.preview.lines.into_iter().map(|line| DiffLine {
         kind: match line.kind {
             LineKind::Same => DiffKind::Same,
@@ -130,7 +130,7 @@ pub(crate) fn approval(asked: Approval) -> ApprovalView {
             EffectKind::Replace => EffectView::Replace,
             EffectKind::MakeFolder => EffectView::MakeFolder,
             EffectKind::Undo => EffectView::Undo,
-            EffectKind::Other => EffectView::Other,
+            EffectKind::Use | EffectKind::Grant | EffectKind::Other => EffectView::Other,
         },
         path: asked.path,
         relative: asked.relative,

@@ -11,6 +11,8 @@ pub enum Code {
     Denied,
     /// The person said no.
     Refused,
+    /// The person did not answer in time.
+    Expired,
     /// What is named is not there.
     NotFound,
     /// It is there already.
@@ -39,6 +41,7 @@ impl Code {
         match self {
             Code::Denied => "denied",
             Code::Refused => "refused",
+            Code::Expired => "expired",
             Code::NotFound => "not_found",
             Code::Exists => "exists",
             Code::Invalid => "invalid",

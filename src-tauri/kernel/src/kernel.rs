@@ -9,14 +9,14 @@ use tokio::sync::{Notify, broadcast};
 
 use crate::audit::verify::Verification;
 use crate::audit::{self, Format, JournalQuery, JournalRow, Retention, Span};
-use crate::capability::{Capability, CapabilityId, Grant, Now, Resource, Steady};
+use crate::capability::{Capability, Grant, Resource};
 use crate::context::{ContextLoad, Contexts, MemorySnapshots};
 use crate::error::{Code, SysError};
 use crate::event::{KernelEvent, Step};
 use crate::executor::{self, Executor, TokioExecutor};
-use crate::human::{Approval, Question};
+use crate::human::{Question, Standing};
 use crate::image::Image;
-use crate::journal::{CallId, CommitHook, Decision, Journal, NewProcess};
+use crate::journal::{CallId, CommitHook, Journal, NewProcess};
 use crate::live::Live;
 use crate::primitive::step_state;
 use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
@@ -125,7 +125,13 @@ pub(crate) struct Inner {
     live: Mutex<HashMap<Pid, Arc<Live>>>,
     waiters: Mutex<HashMap<CallId, Arc<Notify>>>,
     /// What the steady clock counts from.
-    boot: String,
+    pub(crate) boot: String,
+    /// Counts the changes to policies.
+    pub(crate) policies: AtomicU64,
+    /// Policies as last read, under that count.
+    pub(crate) standing: Mutex<Option<(u64, Arc<Vec<Standing>>)>>,
+    /// Milliseconds that an approval waits; for ever where zero.
+    pub(crate) approvals_wait: AtomicU64,
     /// Counts the changes to capabilities that may reach any process.
     rights: AtomicU64,
 }
@@ -170,6 +176,9 @@ impl Kernel {
         let opening = || format!("opening {}", journal.opening());
         let inner = Inner {
             boot: providers.clock.boot().unwrap_or_else(opening),
+            policies: AtomicU64::new(0),
+            standing: Mutex::default(),
+            approvals_wait: AtomicU64::new(0),
             journal,
             providers,
             images,
@@ -207,7 +216,7 @@ impl Kernel {
     ///
     /// # Errors
     /// The workspace is not there or not readable, the image does not exist, the request is empty
-    /// or too long, a grant is for a number of uses (only a person's yes gives such).
+    /// or too long, a grant says nothing.
     pub async fn submit(&self, submission: Submission) -> Result<ProcessInfo, SysError> {
         let Submission {
             image,
@@ -230,12 +239,7 @@ impl Kernel {
             );
         }
         let image = self.inner.exact_image(&image).await?;
-        if grants.iter().any(|grant| grant.uses.is_some()) {
-            let message = "a grant for a number of uses comes from a person's yes only";
-            return Err(
-                SysError::new(Code::Invalid, message).hint("leave `uses` out, and revoke it later")
-            );
-        }
+        Inner::check_grants(&grants)?;
         let (workspace, grants) = self.inner.settled(workspace, grants).await?;
         let new = NewProcess {
             parent: None,
@@ -247,6 +251,7 @@ impl Kernel {
             grants: grants.into_iter().map(|grant| (grant, None)).collect(),
             issuer: "person".to_owned(),
             now_ms: self.inner.providers.clock.now_ms(),
+            steady: self.inner.now().steady,
         };
         let process = self.inner.journal.create_process(new).await?;
         Arc::clone(&self.inner).start(process.clone()).await?;
@@ -318,48 +323,6 @@ impl Kernel {
     /// [`Code::NotFound`] where it neither runs here nor has ended.
     pub async fn wait(&self, pid: Pid) -> Result<Exit, SysError> {
         self.inner.exit_of(pid).await
-    }
-
-    /// Approvals that wait, oldest first.
-    ///
-    /// # Errors
-    /// The journal cannot be read.
-    pub async fn approvals(&self) -> Result<Vec<Approval>, SysError> {
-        self.inner.journal.pending().await
-    }
-
-    /// Answers an approval as shown under `digest`. The first answer counts.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`] for a number that is none, [`Code::Conflict`] where something else was
-    /// shown.
-    pub async fn decide(
-        &self,
-        id: u64,
-        approve: bool,
-        digest: &str,
-        by: &str,
-    ) -> Result<Taken, SysError> {
-        let now = self.inner.providers.clock.now_ms();
-        let taken = self
-            .inner
-            .journal
-            .decide(id, approve, digest.to_owned(), by.to_owned(), now)
-            .await?;
-        match taken {
-            Ok((call, decision)) => {
-                self.inner.rights_changed(None);
-                let approved = matches!(decision, Decision::Approved(_));
-                self.inner.tell(KernelEvent::Decided {
-                    id,
-                    approved,
-                    by: by.to_owned(),
-                });
-                self.inner.wake(call);
-                Ok(Taken::Counted)
-            }
-            Err(why) => Ok(Taken::TooLate(why)),
-        }
     }
 
     /// Questions that wait, oldest first.
@@ -498,26 +461,6 @@ impl Kernel {
         self.inner.contexts.set_limit(bytes);
     }
 
-    /// Active capabilities of a process.
-    ///
-    /// # Errors
-    /// The journal cannot be read.
-    pub async fn capabilities(&self, pid: Pid) -> Result<Vec<Capability>, SysError> {
-        self.inner.journal.held(pid).await
-    }
-
-    /// Takes a capability back, and all derived from it, from the next check on. False where there
-    /// is no such active one.
-    ///
-    /// # Errors
-    /// The journal cannot be written.
-    pub async fn revoke(&self, id: CapabilityId, by: &str) -> Result<bool, SysError> {
-        let now = self.inner.providers.clock.now_ms();
-        let revoked = self.inner.journal.revoke(id, by.to_owned(), now).await;
-        self.inner.rights_changed(None);
-        revoked
-    }
-
     /// Waits until all that happened so far is on disk.
     ///
     /// # Errors
@@ -531,19 +474,6 @@ impl Inner {
     pub(crate) fn tell(&self, event: KernelEvent) {
         // Nobody listening is no fault: everything stands in the journal.
         let _listeners = self.events.send(event);
-    }
-
-    /// The time, for what checks rights.
-    pub(crate) fn now(&self) -> Now {
-        let clock = &self.providers.clock;
-        let steady = Steady {
-            boot: self.boot.clone(),
-            ms: clock.steady_ms(),
-        };
-        Now {
-            wall_ms: clock.now_ms(),
-            steady,
-        }
     }
 
     /// Whether anyone listens to events.
@@ -586,7 +516,7 @@ impl Inner {
         }
     }
 
-    fn wake(&self, call: CallId) {
+    pub(crate) fn wake(&self, call: CallId) {
         let waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(waiter) = waiters.get(&call) {
             waiter.notify_one();

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::capability::{Explanation, Grant, Status};
 use crate::error::SysError;
 pub use crate::image::call::*;
 pub use crate::object::call::*;
@@ -179,6 +180,14 @@ syscalls! {
     HumanAsk => String, "human.ask", Human, Internal, Steps, "asks the person and waits for the answer", |c| format!("ask: {}", c.text);
     HumanTell => (), "human.tell", Human, Internal, Steps, "tells the person something", |c| format!("tell: {}", c.text);
     HumanApprove => bool, "human.approve", Human, Internal, Steps, "asks the person for a yes to a step described in words", |c| format!("ask for a yes: {}", c.title);
+    CapabilityList => Vec<CapabilityInfo>, "capability.list", Process, Read, Outcome, "lists the capabilities of the calling process or of one below it", |_c| "list capabilities";
+    CapabilityInspect => CapabilityInfo, "capability.inspect", Process, Read, Outcome, "tells about one capability", |c| format!("look at capability {}", c.id);
+    CapabilityExplain => Explanation, "capability.explain", Process, Read, Outcome, "tells what would be said to a call, and why", |c| format!("explain {}", c.call);
+    CapabilityRequest => u64, "capability.request", Human, Internal, Steps, "asks the person for a right; a yes gives it", |c| format!("ask for a right: {}", c.why);
+    CapabilityDelegate => Vec<u64>, "capability.delegate", Process, Internal, Steps, "passes rights on to another process of this run, never more than are held", |c| format!("pass rights on to process {}", c.to);
+    CapabilityRevoke => bool, "capability.revoke", Process, Internal, Steps, "takes a capability back, and all that were derived from it", |c| format!("take back capability {}", c.id);
+    AccessAddPrivilege => Vec<u64>, "access.add_privilege", Process, Internal, Steps, "lets a process of this run reach the objects and messages of the caller or of one below it", |c| format!("let process {} reach process {}", c.subject, c.target);
+    AccessCheck => Privilege, "access.check", Process, Read, Outcome, "tells whether a process may reach the objects and messages of another", |c| format!("check whether process {} may reach process {}", c.subject, c.target);
     ProcessSpawn => Pid, "process.spawn", Process, Internal, Steps, "starts a child with a goal of its own", |c| format!("start {}: {}", c.image, c.goal);
     ProcessWait => Exit, "process.wait", Process, Internal, Steps, "waits until a child has ended", |c| format!("wait for process {}", c.pid);
     ProcessExit => (), "process.exit", Process, Internal, Steps, "ends the calling process with its answer", |_c| "answer";
@@ -382,6 +391,107 @@ pub struct HumanApprove {
     pub title: String,
     /// What a yes means.
     pub text: String,
+    /// Milliseconds to wait for an answer at most. What expires is not a yes.
+    #[serde(default)]
+    pub expires_ms: Option<u64>,
+}
+
+/// Arguments of `capability.list`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CapabilityList {
+    /// The process; the caller where absent.
+    #[serde(default)]
+    pub pid: Option<Pid>,
+}
+
+/// Arguments of `capability.inspect`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CapabilityInspect {
+    /// The capability's number.
+    pub id: u64,
+}
+
+/// A capability, as told to a process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CapabilityInfo {
+    /// Its number.
+    pub id: u64,
+    /// Who holds it.
+    pub subject: Pid,
+    /// What it grants, in words.
+    pub words: String,
+    /// What it grants; the uses are those left.
+    pub grant: Grant,
+    /// The capability it was derived from.
+    pub parent: Option<u64>,
+    /// Who issued it: `person`, `kernel` or `pid N`.
+    pub issuer: String,
+    /// Milliseconds that it still counts; until it is taken back where absent.
+    pub left_ms: Option<u64>,
+    /// Whether it counts.
+    pub status: Status,
+}
+
+/// Arguments of `capability.explain`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CapabilityExplain {
+    /// A system call and what it is about, such as `fs.write notes/a.md`.
+    pub call: String,
+}
+
+/// Arguments of `capability.request`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CapabilityRequest {
+    /// What is asked for.
+    pub grant: Grant,
+    /// What for, in the process's words.
+    pub why: String,
+    /// Milliseconds to wait for an answer at most.
+    #[serde(default)]
+    pub expires_ms: Option<u64>,
+}
+
+/// Arguments of `capability.delegate`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CapabilityDelegate {
+    /// Who gets it.
+    pub to: Pid,
+    /// What: cut to what the caller holds, or refused.
+    pub grants: Vec<Grant>,
+}
+
+/// Arguments of `capability.revoke`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CapabilityRevoke {
+    /// One of the caller's, or one that was derived from one of these.
+    pub id: u64,
+}
+
+/// Arguments of `access.add_privilege`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AccessAddPrivilege {
+    /// Who may reach.
+    pub subject: Pid,
+    /// Whose objects and messages: the caller's own, or those of a process below it.
+    pub target: Pid,
+}
+
+/// Arguments of `access.check`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AccessCheck {
+    /// Who would reach: the caller, or a process below it.
+    pub subject: Pid,
+    /// Whose.
+    pub target: Pid,
+}
+
+/// What one process may reach of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Privilege {
+    /// Look at its objects.
+    pub objects: bool,
+    /// Send it messages.
+    pub messages: bool,
 }
 
 /// Arguments of `process.spawn`.

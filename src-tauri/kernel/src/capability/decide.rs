@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::constraints::Holds;
 use super::{Capability, CapabilityId, Constraints, Need, Now, Stance, Status};
@@ -15,10 +16,12 @@ pub struct Verdict {
     pub stance: Stance,
     /// The capability that says so.
     pub by: CapabilityId,
+    /// The standing grant that turned what it says, where one did.
+    pub standing: Option<u64>,
 }
 
 /// Why a capability counts for a call, or does not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Why {
     /// It covers the call.
@@ -45,7 +48,7 @@ pub enum Why {
 }
 
 /// A capability that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Looked {
     /// Its number.
     pub id: CapabilityId,
@@ -59,7 +62,7 @@ pub struct Looked {
 }
 
 /// A decision with its reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
     /// What was asked, in words.
     pub need: String,
@@ -67,6 +70,9 @@ pub struct Explanation {
     pub stance: Stance,
     /// The capability that decides, where one does.
     pub by: Option<CapabilityId>,
+    /// The standing grant that turns what the capabilities say, in words, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<String>,
     /// Every capability that was looked at.
     pub looked: Vec<Looked>,
 }
@@ -83,10 +89,12 @@ pub fn decide(held: &[Capability], need: &Need, now: &Now) -> Result<Verdict, Sy
         Judged::Allow(by) => Ok(Verdict {
             stance: Stance::Allow,
             by,
+            standing: None,
         }),
         Judged::Ask(by) => Ok(Verdict {
             stance: Stance::Ask,
             by,
+            standing: None,
         }),
         Judged::Deny(by) => Err(denied(need, &format!("capability {by} denies it"))),
         Judged::Nothing => Err(denied(need, &nothing(held, need, now))),
@@ -111,6 +119,7 @@ pub fn explain(held: &[Capability], need: &Need, now: &Now) -> Explanation {
         need: need.to_string(),
         stance,
         by,
+        standing: None,
         looked: held.iter().map(look).collect(),
     }
 }
@@ -126,13 +135,17 @@ fn judge(held: &[Capability], need: &Need, now: &Now) -> Judged {
     let mut allows: Vec<&Capability> = Vec::new();
     let mut asks: Vec<&Capability> = Vec::new();
     for capability in held {
-        match (capability.grant.stance, coverage(capability, need, now)) {
-            (Stance::Deny, Why::Covers | Why::MayCover { .. }) => {
-                return Judged::Deny(capability.id);
-            }
-            (Stance::Ask, Why::Covers) => asks.push(capability),
-            (Stance::Allow, Why::Covers) => allows.push(capability),
-            _ => {}
+        // What is not known counts for a deny; where more is to come, it waits for that.
+        let covers = match coverage(capability, need, now) {
+            Why::Covers => true,
+            Why::MayCover { .. } => (capability.grant.stance == Stance::Deny) != need.partial,
+            _ => false,
+        };
+        match capability.grant.stance {
+            _ if !covers => {}
+            Stance::Deny => return Judged::Deny(capability.id),
+            Stance::Ask => asks.push(capability),
+            Stance::Allow => allows.push(capability),
         }
     }
     let allowed = allows.into_iter().find(|allow| {
@@ -179,6 +192,14 @@ fn coverage(capability: &Capability, need: &Need, now: &Now) -> Why {
 }
 
 impl Capability {
+    /// How it stands at a time: a lease ends without being written down.
+    pub fn status_at(&self, now: &Now) -> Status {
+        match self.status {
+            Status::Active if self.is_over(now) => Status::Expired,
+            status => status,
+        }
+    }
+
     /// Whether its lease is over.
     pub fn is_over(&self, now: &Now) -> bool {
         self.lease
@@ -237,6 +258,9 @@ impl fmt::Display for Explanation {
         match self.by {
             Some(by) => writeln!(f, ", by capability {by}")?,
             None => writeln!(f, ", because nothing that is held covers it")?,
+        }
+        if let Some(standing) = &self.standing {
+            writeln!(f, "  {standing}")?;
         }
         for looked in &self.looked {
             let Looked {

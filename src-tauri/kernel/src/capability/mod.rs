@@ -25,6 +25,7 @@ pub use constraints::{AnyOf, CONSTRAINTS_MOST, Constraints, Daily, Facts, Holds,
 pub use decide::{Explanation, Looked, Verdict, Why, decide, explain};
 pub use lease::{Lease, Now, Steady};
 pub use narrow::narrow;
+pub(crate) use patterns::normal_path;
 pub use patterns::{ArgvPattern, HostPattern, Method, NoPattern, PATTERN_MOST, PathGlob};
 
 /// Number of a capability. Never used twice in one data directory.
@@ -281,6 +282,9 @@ pub struct Need {
     pub right: Right,
     /// What is known of the call.
     pub facts: Facts,
+    /// Whether more will be known before it takes effect: then what is not known yet neither allows
+    /// for good nor denies.
+    pub partial: bool,
 }
 
 impl Need {
@@ -290,6 +294,16 @@ impl Need {
             resource,
             right,
             facts: Facts::default(),
+            partial: false,
+        }
+    }
+
+    /// The same, of which more will be known.
+    #[must_use]
+    pub fn partially(self) -> Self {
+        Self {
+            partial: true,
+            ..self
         }
     }
 
@@ -326,5 +340,10 @@ pub fn workspace_defaults(root: &Path) -> Vec<Grant> {
         Grant::allow(Resource::Human, [Right::Use]),
         Grant::allow(Resource::Processes, [Right::Use, Right::Read]),
         Grant::allow(Resource::Clock, [Right::Use]),
+        Grant::allow(
+            Resource::Capabilities,
+            [Right::Read, Right::Grant, Right::Revoke],
+        ),
+        Grant::ask(Resource::Capabilities, [Right::Use]),
     ]
 }

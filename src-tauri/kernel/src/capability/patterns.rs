@@ -142,7 +142,7 @@ impl PartialEq for PathGlob {
 impl Eq for PathGlob {}
 
 /// A path of a workspace without empty names and `.`; nothing where it leads upwards or is absolute.
-pub(super) fn normal_path(path: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn normal_path(path: &str) -> Option<Cow<'_, str>> {
     if path.starts_with('/') {
         return None;
     }

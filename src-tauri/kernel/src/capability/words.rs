@@ -88,7 +88,7 @@ impl fmt::Display for Grant {
 }
 
 /// A length of time in the largest unit that tells it exactly.
-pub(crate) fn duration(ms: u64) -> String {
+fn duration(ms: u64) -> String {
     let units = [
         (86_400_000, "day"),
         (3_600_000, "hour"),

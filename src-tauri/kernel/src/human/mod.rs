@@ -1,5 +1,6 @@
 //! The human queue: what a person is asked before something irreversible happens.
 
+pub(crate) mod policy;
 mod preview;
 
 use serde::{Deserialize, Serialize};
@@ -8,11 +9,16 @@ use sha2::{Digest as _, Sha256};
 use crate::process::{Pid, RunId};
 use crate::provider::{Digest, PathState, Plan};
 
+pub use policy::{NewPolicy, Offer, Place, Policy, Scope, Standing};
 pub(crate) use preview::PREVIEW_MOST;
 pub use preview::{DiffLine, LineKind, Preview};
 
 /// Approvals and questions that one process may file.
 pub(crate) const ASKED_MOST: u32 = 64;
+/// Approvals of one run that may wait at once.
+pub(crate) const WAITING_MOST: u32 = 64;
+/// Milliseconds that an approval waits at most, where it does not wait for ever.
+pub(crate) const LIFETIME_MOST: u64 = 366 * 24 * 60 * 60 * 1000;
 
 /// What an approval would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -32,6 +38,10 @@ pub enum EffectKind {
     MakeFolder,
     /// Puts back what a run changed.
     Undo,
+    /// Any other use that asks first.
+    Use,
+    /// Gives a right to who asks.
+    Grant,
     /// A step that a process asks about in its own words.
     Other,
 }
@@ -90,6 +100,35 @@ pub struct Approval {
     pub digest: Digest,
     /// Unix milliseconds when it was asked.
     pub asked_ms: u64,
+    /// Unix milliseconds when it stops waiting, which is never a yes.
+    #[serde(default)]
+    pub expires_ms: Option<u64>,
+    /// The first of those of one run and one action that wait together.
+    #[serde(default)]
+    pub group: u64,
+    /// What an "always" may cover, the narrowest first.
+    #[serde(default)]
+    pub scopes: Vec<Offer>,
+}
+
+/// An answer to an approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Do it.
+    Yes,
+    /// Leave it.
+    No,
+    /// Do it, and whatever else lies in one of the scopes that were offered, without asking.
+    Always {
+        /// The scope's [`Offer::id`].
+        scope: String,
+    },
+}
+
+impl From<bool> for Answer {
+    fn from(yes: bool) -> Self {
+        if yes { Answer::Yes } else { Answer::No }
+    }
 }
 
 /// A question of a process to the person.

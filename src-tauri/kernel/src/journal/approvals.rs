@@ -4,11 +4,12 @@ use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 
 use super::calls::{At, CallId, CallState, place, set_call};
-use super::processes::{issue, set_process};
+use super::capabilities::issue;
+use super::processes::set_process;
 use super::{Audit, Journal, Row, Tx, append, failed, from_json, from_word, to_json};
-use crate::capability::{CapabilityId, Grant, Resource, Right};
+use crate::capability::{CapabilityId, Grant, Lease, Now, Resource, Right, Steady};
 use crate::error::{Code, SysError};
-use crate::human::{self, Approval, Question};
+use crate::human::{self, Answer, Approval, NewPolicy, Policy, Question};
 use crate::process::{Pid, ProcessState};
 use crate::provider::Digest;
 
@@ -28,6 +29,8 @@ pub(crate) enum ApprovalState {
     Superseded,
     /// Its process ended first.
     Lapsed,
+    /// Nobody answered in time.
+    Expired,
 }
 
 /// The answer to an approval.
@@ -37,6 +40,26 @@ pub(crate) enum Decision {
     Approved(CapabilityId),
     /// No.
     Denied,
+    /// Nobody answered in time.
+    Expired,
+}
+
+/// How an answer was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answered {
+    /// It counts, for this call.
+    Counted(CallId, Decision),
+    /// It came too late; what was decided, in words.
+    TooLate(String),
+    /// It came after the time to answer, which ended with this.
+    Expired(CallId),
+}
+
+/// How long an approval waits.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    pub lifetime_ms: Option<u64>,
+    pub now: Now,
 }
 
 /// An approval as found in the journal.
@@ -46,6 +69,8 @@ pub(crate) struct ApprovalRow {
     pub state: ApprovalState,
     pub digest: String,
     pub capability: Option<CapabilityId>,
+    lifetime_ms: Option<u64>,
+    ends: Option<Lease>,
 }
 
 impl ApprovalRow {
@@ -54,8 +79,19 @@ impl ApprovalRow {
         match (self.state, self.capability) {
             (ApprovalState::Approved, Some(capability)) => Some(Decision::Approved(capability)),
             (ApprovalState::Denied, _) => Some(Decision::Denied),
+            (ApprovalState::Expired, _) => Some(Decision::Expired),
             _ => None,
         }
+    }
+
+    /// Milliseconds that it still waits; for ever where absent.
+    pub(crate) fn left_ms(&self, now: &Steady) -> Option<u64> {
+        let lifetime = self.lifetime_ms?;
+        Some(match &self.ends {
+            // The machine was started anew: nothing tells how long it has waited.
+            Some(lease) if lease.ends.boot == now.boot => lease.left_ms(now),
+            _ => lifetime,
+        })
     }
 }
 
@@ -65,7 +101,7 @@ impl Journal {
         self.read(move |db| {
             approval(
                 db,
-                "WHERE call = ?1 AND state IN ('pending','approved','denied') ORDER BY id DESC LIMIT 1",
+                "WHERE call = ?1 AND state IN ('pending','approved','denied','expired') ORDER BY id DESC LIMIT 1",
                 call,
             )
         })
@@ -80,6 +116,7 @@ impl Journal {
         at: At,
         ask: CapabilityId,
         mut asked: Approval,
+        terms: Terms,
         detail: String,
     ) -> Result<Approval, SysError> {
         self.write(move |tx| {
@@ -97,17 +134,31 @@ impl Journal {
                 [call],
             )
             .map_err(failed)?;
+            count_waiting(tx, &at)?;
             tx.execute(
-                "INSERT INTO approval (call, pid, state, digest, capability, asked_ms)
-                 VALUES (?,?,'pending',?,?,?)",
-                (call, at.pid.0, &asked.digest.0, ask, at.now_ms),
+                "INSERT INTO approval (call, pid, run, state, digest, capability, asked_ms)
+                 VALUES (?,?,?,'pending',?,?,?)",
+                (call, at.pid.0, at.run, &asked.digest.0, ask, at.now_ms),
             )
             .map_err(failed)?;
             asked.id = tx.last_insert_rowid().unsigned_abs();
             asked.asked_ms = at.now_ms;
+            asked.group = group_of(tx, &at, asked.id)?;
+            asked.expires_ms = terms.lifetime_ms.map(|ms| at.now_ms.saturating_add(ms));
+            let ends = terms
+                .lifetime_ms
+                .map(|ms| Lease::of(ms, &terms.now.steady).ends);
             tx.execute(
-                "UPDATE approval SET view = ?2 WHERE id = ?1",
-                (asked.id, to_json(&asked)?),
+                "UPDATE approval SET view = ?2, group_ = ?3, lifetime = ?4, expires = ?5, boot = ?6
+                 WHERE id = ?1",
+                (
+                    asked.id,
+                    to_json(&asked)?,
+                    asked.group,
+                    terms.lifetime_ms,
+                    ends.as_ref().map(|ends| ends.ms),
+                    ends.as_ref().map(|ends| &ends.boot),
+                ),
             )
             .map_err(failed)?;
             wait_for_person(tx, call, at.pid)?;
@@ -132,77 +183,74 @@ impl Journal {
     }
 
     /// Takes an answer to an approval, if it is the first and to what was shown. A yes issues a
-    /// capability for exactly that, once.
+    /// capability for exactly that, once; an "always" sets a policy beside it.
     pub(crate) async fn decide(
         &self,
         id: u64,
-        approve: bool,
+        answer: Answer,
         digest: String,
         by: String,
-        now_ms: u64,
-    ) -> Result<Result<(CallId, Decision), String>, SysError> {
-        self.write(move |tx| {
-            let Some(row) = approval(tx, "WHERE id = ?1", id)? else {
-                return Err(
-                    SysError::new(Code::NotFound, format!("there is no approval `{id}`"))
-                        .hint("list those that wait with `steward approvals`"),
-                );
-            };
-            if row.state != ApprovalState::Pending {
-                return Ok(Err(already(tx, id, row.state)?));
+        now: Now,
+    ) -> Result<Answered, SysError> {
+        self.write(move |tx| decide(tx, id, &answer, digest, &by, &now))
+            .await
+    }
+
+    /// Ends the wait for an answer where its time is over. The call, where this ended it.
+    pub(crate) async fn expire(&self, id: u64, now: Now) -> Result<Option<CallId>, SysError> {
+        self.write(move |tx| expire(tx, id, &now)).await
+    }
+
+    /// Ends every wait for an answer whose time is over: the approvals with their calls.
+    pub(crate) async fn expire_all(&self, now: Now) -> Result<Vec<(u64, CallId)>, SysError> {
+        let due = self
+            .read({
+                let steady = now.steady.clone();
+                move |db| {
+                    let sql = "SELECT id FROM approval
+                               WHERE state = 'pending' AND boot = ?1 AND expires <= ?2";
+                    let mut found = db.prepare_cached(sql).map_err(failed)?;
+                    let ids = found.query_map((&steady.boot, steady.ms), |r| r.get(0));
+                    ids.and_then(Iterator::collect::<Result<Vec<u64>, _>>)
+                        .map_err(failed)
+                }
+            })
+            .await?;
+        let mut ended = Vec::new();
+        for id in due {
+            if let Some(call) = self.expire(id, now.clone()).await? {
+                ended.push((id, call));
             }
-            if row.digest != digest {
-                return Err(SysError::new(
-                    Code::Conflict,
-                    format!("approval `{id}` is about something else than what was shown"),
-                )
-                .hint("look at it again and answer what it asks now"));
-            }
-            let (call, ask): (u64, Option<CapabilityId>) = tx
+        }
+        Ok(ended)
+    }
+
+    /// What an approval that waits shows.
+    pub(crate) async fn shown(&self, id: u64) -> Result<Option<Approval>, SysError> {
+        self.read(move |db| {
+            let view: Option<Option<String>> = db
                 .query_row(
-                    "SELECT call, capability FROM approval WHERE id = ?1",
+                    "SELECT view FROM approval WHERE id = ?1 AND state = 'pending'",
                     [id],
-                    |r| Ok((r.get(0)?, r.get(1)?)),
+                    |r| r.get(0),
                 )
+                .optional()
                 .map_err(failed)?;
-            let (pid, run, seq, name) = place(tx, call)?;
-            let decision = if approve {
-                let exactly = Resource::Exactly {
-                    digest: Digest(digest),
-                };
-                let grant = Grant::allow(exactly, [Right::Write, Right::Delete]).times(1);
-                Decision::Approved(issue(tx, pid, &grant, ask, "person", now_ms)?)
-            } else {
-                Decision::Denied
-            };
-            set_process(tx, pid, ProcessState::Runnable)?;
-            let (state, capability) = match decision {
-                Decision::Approved(capability) => ("approved", Some(capability)),
-                Decision::Denied => ("denied", None),
-            };
+            view.flatten().map(|view| from_json(&view)).transpose()
+        })
+        .await
+    }
+
+    /// Starts the time to answer anew where the machine was started since it was set.
+    pub(crate) async fn renew(&self, id: u64, now: Now) -> Result<(), SysError> {
+        self.write(move |tx| {
             tx.execute(
-                "UPDATE approval SET state = ?2, capability = ?3, decided_ms = ?4, decided_by = ?5,
-                 view = NULL WHERE id = ?1",
-                (id, state, capability, now_ms, &by),
+                "UPDATE approval SET expires = ?2 + lifetime, boot = ?3
+                 WHERE id = ?1 AND state = 'pending' AND lifetime IS NOT NULL AND boot <> ?3",
+                (id, now.steady.ms, &now.steady.boot),
             )
-            .map_err(failed)?;
-            let once =
-                capability.map_or(String::new(), |c| format!(", capability {c} for one use"));
-            let detail = format!("approval {id}: {state} by {by}{once}");
-            append(
-                tx,
-                &Row {
-                    at_ms: now_ms,
-                    pid,
-                    run,
-                    seq: Some(seq),
-                    kind: "decision",
-                    name: &name,
-                    detail,
-                    audit: Audit::default(),
-                },
-            )?;
-            Ok(Ok((call, decision)))
+            .map(drop)
+            .map_err(failed)
         })
         .await
     }
@@ -336,6 +384,187 @@ impl Journal {
     }
 }
 
+fn decide(
+    tx: &Tx<'_>,
+    id: u64,
+    answer: &Answer,
+    digest: String,
+    by: &str,
+    now: &Now,
+) -> Result<Answered, SysError> {
+    let Some(row) = approval(tx, "WHERE id = ?1", id)? else {
+        return Err(
+            SysError::new(Code::NotFound, format!("there is no approval `{id}`"))
+                .hint("list those that wait with `steward approvals`"),
+        );
+    };
+    if row.state != ApprovalState::Pending {
+        return Ok(Answered::TooLate(already(tx, id, row.state)?));
+    }
+    if row.left_ms(&now.steady) == Some(0)
+        && let Some(call) = expire(tx, id, now)?
+    {
+        return Ok(Answered::Expired(call));
+    }
+    if row.digest != digest {
+        return Err(SysError::new(
+            Code::Conflict,
+            format!("approval `{id}` is about something else than what was shown"),
+        )
+        .hint("look at it again and answer what it asks now"));
+    }
+    let (call, view): (u64, Option<String>) = tx
+        .query_row("SELECT call, view FROM approval WHERE id = ?1", [id], |r| {
+            Ok((r.get(0)?, r.get(1)?))
+        })
+        .map_err(failed)?;
+    let (pid, run, seq, name) = place(tx, call)?;
+    let standing = match answer {
+        Answer::Always { scope } => Some(always(tx, id, view.as_deref(), scope, by, now)?),
+        Answer::Yes | Answer::No => None,
+    };
+    let (state, capability, decision) = match answer {
+        Answer::No => ("denied", None, Decision::Denied),
+        Answer::Yes | Answer::Always { .. } => {
+            let exactly = Resource::Exactly {
+                digest: Digest(digest),
+            };
+            let grant = Grant::allow(exactly, [Right::Write, Right::Delete]).times(1);
+            let once = issue(tx, pid, &grant, row.capability, "person", now.wall_ms)?;
+            ("approved", Some(once), Decision::Approved(once))
+        }
+    };
+    set_process(tx, pid, ProcessState::Runnable)?;
+    tx.execute(
+        "UPDATE approval SET state = ?2, capability = ?3, decided_ms = ?4, decided_by = ?5,
+         standing = ?6, view = NULL WHERE id = ?1",
+        (id, state, capability, now.wall_ms, by, standing),
+    )
+    .map_err(failed)?;
+    let once = capability.map_or(String::new(), |c| format!(", capability {c} for one use"));
+    let always = standing.map_or(String::new(), |s| format!(", standing grant {s}"));
+    let audit = Audit {
+        capability,
+        decision: Some(if capability.is_some() {
+            "approved"
+        } else {
+            "refused"
+        }),
+        by: Some(by.to_owned()),
+        ..Audit::default()
+    };
+    let row = Row {
+        at_ms: now.wall_ms,
+        pid,
+        run,
+        seq: Some(seq),
+        kind: "decision",
+        name: &name,
+        detail: format!("approval {id}: {state} by {by}{once}{always}"),
+        audit,
+    };
+    append(tx, &row)?;
+    Ok(Answered::Counted(call, decision))
+}
+
+/// Sets the policy that an "always" stands for: one of the scopes that were shown.
+fn always(
+    tx: &Tx<'_>,
+    id: u64,
+    view: Option<&str>,
+    scope: &str,
+    by: &str,
+    now: &Now,
+) -> Result<u64, SysError> {
+    let shown: Approval = from_json(view.unwrap_or_default())?;
+    let offered = shown.scopes.into_iter().find(|offer| offer.id == scope);
+    let Some(offer) = offered else {
+        let scope = crate::escape::shown(scope);
+        let message = format!("approval `{id}` offers no scope `{scope}`");
+        return Err(SysError::new(Code::Invalid, message).hint("choose one that it shows"));
+    };
+    let new = NewPolicy {
+        action: shown.action,
+        scope: offer.scope,
+        policy: Policy::AlwaysAllow,
+    };
+    super::standing::stand(tx, &new, &offer.words, by, now.wall_ms)
+}
+
+/// Ends the wait for an answer, as a refusal that says so.
+fn expire(tx: &Tx<'_>, id: u64, now: &Now) -> Result<Option<CallId>, SysError> {
+    let row = approval(tx, "WHERE id = ?1", id)?;
+    let is_due = |row: &ApprovalRow| {
+        row.state == ApprovalState::Pending && row.left_ms(&now.steady) == Some(0)
+    };
+    if !row.as_ref().is_some_and(is_due) {
+        return Ok(None);
+    }
+    tx.execute(
+        "UPDATE approval SET state = 'expired', decided_ms = ?2, decided_by = 'nobody', view = NULL
+         WHERE id = ?1",
+        (id, now.wall_ms),
+    )
+    .map_err(failed)?;
+    let call = tx
+        .query_row("SELECT call FROM approval WHERE id = ?1", [id], |r| {
+            r.get(0)
+        })
+        .map_err(failed)?;
+    let (pid, run, seq, name) = place(tx, call)?;
+    set_process(tx, pid, ProcessState::Runnable)?;
+    let row = Row {
+        at_ms: now.wall_ms,
+        pid,
+        run,
+        seq: Some(seq),
+        kind: "decision",
+        name: &name,
+        detail: format!("approval {id}: expired without an answer"),
+        audit: Audit {
+            decision: Some("expired"),
+            ..Audit::default()
+        },
+    };
+    append(tx, &row)?;
+    Ok(Some(call))
+}
+
+/// The first of those of one run and one action that wait together with this one.
+fn group_of(tx: &Tx<'_>, at: &At, id: u64) -> Result<u64, SysError> {
+    let waits: Option<u64> = tx
+        .query_row(
+            "SELECT COALESCE(a.group_, a.id) FROM approval a JOIN call c ON c.id = a.call
+             WHERE a.state = 'pending' AND a.run = ?1 AND c.name = ?2 AND a.id <> ?3
+             ORDER BY a.id LIMIT 1",
+            (at.run, at.name, id),
+            |r| r.get(0),
+        )
+        .optional()
+        .map_err(failed)?;
+    Ok(waits.unwrap_or(id))
+}
+
+/// Refuses where a run has as many approvals waiting as it may.
+fn count_waiting(tx: &Tx<'_>, at: &At) -> Result<(), SysError> {
+    let waiting: u32 = tx
+        .query_row(
+            "SELECT COUNT(*) FROM approval WHERE state = 'pending' AND run = ?1",
+            [at.run],
+            |r| r.get(0),
+        )
+        .map_err(failed)?;
+    if waiting < human::WAITING_MOST {
+        return Ok(());
+    }
+    let most = human::WAITING_MOST;
+    Err(SysError::new(
+        Code::Limit,
+        format!("`{most}` approvals of this run wait already"),
+    )
+    .hint("wait for answers before asking more"))
+}
+
 /// Ends what was asked for a call that has ended: a yes is used up, a question is open no more.
 pub(super) fn close_approvals(tx: &Tx<'_>, call: CallId) -> Result<(), SysError> {
     for sql in [
@@ -391,6 +620,7 @@ fn already(db: &Connection, id: u64, state: ApprovalState) -> Result<String, Sys
         }
         ApprovalState::Denied => format!("it was denied already, by {by}"),
         ApprovalState::Superseded => "what it asked about changed; it is asked anew".to_owned(),
+        ApprovalState::Expired => "the time to answer was over".to_owned(),
         ApprovalState::Lapsed | ApprovalState::Pending => {
             "the process that asked has ended".to_owned()
         }
@@ -398,20 +628,31 @@ fn already(db: &Connection, id: u64, state: ApprovalState) -> Result<String, Sys
 }
 
 fn approval(db: &Connection, rest: &str, key: u64) -> Result<Option<ApprovalRow>, SysError> {
-    let row: Option<(u64, String, String, Option<u64>)> = db
-        .query_row(
-            &format!("SELECT id, state, digest, capability FROM approval {rest}"),
-            [key],
-            |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?)),
-        )
+    let sql = format!(
+        "SELECT id, state, digest, capability, lifetime, expires, boot FROM approval {rest}"
+    );
+    let row: Option<(String, ApprovalRow)> = db
+        .query_row(&sql, [key], |r| {
+            let ends: Option<u64> = r.get(5)?;
+            let boot: Option<String> = r.get(6)?;
+            let row = ApprovalRow {
+                id: r.get(0)?,
+                state: ApprovalState::Pending,
+                digest: r.get(2)?,
+                capability: r.get(3)?,
+                lifetime_ms: r.get(4)?,
+                ends: ends.zip(boot).map(|(ms, boot)| Lease {
+                    ends: Steady { boot, ms },
+                }),
+            };
+            Ok((r.get(1)?, row))
+        })
         .optional()
         .map_err(failed)?;
-    row.map(|(id, state, digest, capability)| {
+    row.map(|(state, row)| {
         Ok(ApprovalRow {
-            id,
             state: from_word(state)?,
-            digest,
-            capability,
+            ..row
         })
     })
     .transpose()

@@ -8,10 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::approvals::close_approvals;
-use super::processes::held;
-use super::{Audit, Journal, Row, Tx, append, failed, from_json, from_word, to_json, word};
-use crate::capability::{self, CapabilityId, Need, Now, Stance};
+use super::capabilities::{authorised, spend_all};
+use super::{
+    Audit, Journal, Row, Tx, append, failed, from_json, from_word, standing, to_json, word,
+};
+use crate::capability::{CapabilityId, Need, Now};
 use crate::error::{Code, SysError};
+use crate::human::policy::Act;
 use crate::process::{Pid, RunId};
 use crate::provider::Plan;
 
@@ -127,8 +130,33 @@ pub(crate) struct Authority {
     pub needs: Vec<Need>,
     /// The one-shot capability of a yes, where the person was asked.
     pub once: Option<CapabilityId>,
+    /// The call, for policies.
+    pub act: Act,
     /// When they are checked.
     pub now: Now,
+}
+
+/// What a call takes a use of.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Uses {
+    pub capabilities: Vec<CapabilityId>,
+    /// The standing grant that spared the person a question.
+    pub standing: Option<u64>,
+}
+
+impl Uses {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.capabilities.is_empty() && self.standing.is_none()
+    }
+
+    /// Takes them with what they are for, in one transaction; refuses where one is spent.
+    pub(crate) fn take(&self, tx: &Tx<'_>) -> Result<(), SysError> {
+        spend_all(tx, &self.capabilities)?;
+        match self.standing {
+            Some(standing) => standing::count(tx, standing),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Which process and call a row is about.
@@ -270,6 +298,21 @@ impl Journal {
         self.write(move |tx| remember(tx, call, pid, &memo)).await
     }
 
+    /// Ends a call and takes the uses that it is of, or does neither.
+    pub(crate) async fn counted(
+        &self,
+        call: CallId,
+        at: At,
+        ended: Ended,
+        uses: Uses,
+    ) -> Result<(), SysError> {
+        self.write(move |tx| {
+            uses.take(tx)?;
+            outcome(tx, call, &at, &ended)
+        })
+        .await
+    }
+
     /// Ends a call: on disk when this returns, or `later`, where it only looked.
     pub(crate) async fn outcome(
         &self,
@@ -302,8 +345,8 @@ impl Journal {
     }
 
     /// Takes the step from decided to executing: the rights are checked for the last time, the
-    /// one-shot capability of a yes (if one is needed) is spent and the changes are written down,
-    /// all or nothing. False where the yes was used or taken back already, or is missing: then
+    /// one-shot capability of a yes (if one is needed) and every counted use are spent and the
+    /// changes are written down, all or nothing. False where the yes was used or taken back already, or is missing: then
     /// nothing may be done.
     pub(crate) async fn executing(
         &self,
@@ -314,31 +357,8 @@ impl Journal {
         detail: String,
     ) -> Result<bool, SysError> {
         self.write(move |tx| {
-            let held = held(tx, at.pid)?;
-            let mut asks = false;
-            for need in &by.needs {
-                asks |= capability::decide(&held, need, &by.now)?.stance == Stance::Ask;
-            }
-            let stands = |once| held.iter().any(|capability| capability.id == once);
-            if by.once.map_or(asks, |once| !stands(once)) {
+            if !authorised(tx, call, &at, &by)? {
                 return Ok(false);
-            }
-            if let Some(capability) = by.once {
-                let spent = tx
-                    .execute(
-                        "UPDATE capability SET uses_left = 0, status = 'spent'
-                         WHERE id = ?1 AND status = 'active' AND uses_left = 1",
-                        [capability],
-                    )
-                    .map_err(failed)?;
-                if spent != 1 {
-                    return Ok(false);
-                }
-                tx.execute(
-                    "UPDATE approval SET state = 'used' WHERE call = ?1 AND state = 'approved'",
-                    [call],
-                )
-                .map_err(failed)?;
             }
             set_call(tx, call, CallState::Executing, "")?;
             if let Some((workspace, plan)) = &change {

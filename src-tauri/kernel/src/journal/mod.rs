@@ -7,6 +7,7 @@
 
 mod approvals;
 mod calls;
+mod capabilities;
 #[cfg(test)]
 mod chained;
 mod ends;
@@ -17,6 +18,7 @@ mod rotate;
 mod schema;
 mod seal;
 mod segments;
+mod standing;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -34,8 +36,8 @@ use crate::executor::{self, Executor};
 use crate::process::{Pid, RunId};
 use crate::provider::Witness;
 
-pub(crate) use approvals::Decision;
-pub(crate) use calls::{About, At, Authority, CallId, CallRow, CallState, ChangeRow, Ended};
+pub(crate) use approvals::{Answered, ApprovalRow, Decision, Terms};
+pub(crate) use calls::{About, At, Authority, CallId, CallRow, CallState, ChangeRow, Ended, Uses};
 pub(crate) use processes::NewProcess;
 pub use rotate::Retention;
 pub use schema::SCHEMA_VERSION;

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension};
 
+use super::capabilities::{Issue, issue, issue_to};
 use super::{
     Audit, Journal, Row, Tx, append, failed, from_json, from_word, objects, to_json, word,
 };
-use crate::capability::{Capability, CapabilityId, Grant, Status};
+use crate::capability::{CapabilityId, Grant, Now, Steady};
 use crate::error::{Code, SysError};
 use crate::process::{Pid, ProcessInfo, ProcessState, RunId, Urgency};
 use crate::sys::Turn;
@@ -26,6 +27,8 @@ pub(crate) struct NewProcess {
     pub grants: Vec<(Grant, Option<CapabilityId>)>,
     pub issuer: String,
     pub now_ms: u64,
+    /// What the leases of its grants are measured by.
+    pub steady: Steady,
 }
 
 const COLUMNS: &str =
@@ -170,57 +173,6 @@ impl Journal {
         })
         .await
     }
-
-    /// Active capabilities a process holds: those whose whole chain is active.
-    pub(crate) async fn held(&self, pid: Pid) -> Result<Vec<Capability>, SysError> {
-        self.read(move |db| held(db, pid)).await
-    }
-
-    /// Takes a capability back, and with it all that were derived from it. False where there is
-    /// no such active capability.
-    pub(crate) async fn revoke(
-        &self,
-        id: CapabilityId,
-        by: String,
-        now_ms: u64,
-    ) -> Result<bool, SysError> {
-        self.write(move |tx| {
-            let changed = tx
-                .execute(
-                    "UPDATE capability SET status = 'revoked' WHERE id = ?1 AND status = 'active'",
-                    [id],
-                )
-                .map_err(failed)?;
-            if changed == 1 {
-                let (pid, run) = tx
-                    .query_row(
-                        "SELECT p.pid, p.run FROM capability c JOIN process p ON p.pid = c.subject
-                         WHERE c.id = ?1",
-                        [id],
-                        |r| Ok((r.get(0)?, r.get(1)?)),
-                    )
-                    .map_err(failed)?;
-                let detail = format!("capability {id} revoked by {by}");
-                let name = "capability.revoke";
-                let pid = Pid(pid);
-                append(
-                    tx,
-                    &Row {
-                        at_ms: now_ms,
-                        pid,
-                        run,
-                        seq: None,
-                        kind: "process",
-                        name,
-                        detail,
-                        audit: Audit::default(),
-                    },
-                )?;
-            }
-            Ok(changed == 1)
-        })
-        .await
-    }
 }
 
 /// A process that has not ended.
@@ -256,48 +208,6 @@ pub(super) fn happened(
         audit: Audit::default(),
     };
     append(tx, &row)
-}
-
-pub(super) fn held(db: &Connection, pid: Pid) -> Result<Vec<Capability>, SysError> {
-    let mut found = db
-        .prepare_cached(&format!("{CAPABILITY} WHERE subject = ?1 ORDER BY id"))
-        .map_err(failed)?;
-    let rows: Vec<_> = found
-        .query_map([pid.0], capability_columns)
-        .and_then(Iterator::collect)
-        .map_err(failed)?;
-    let mut held = Vec::new();
-    for row in rows {
-        let capability = capability(row)?;
-        if chain_is_active(db, &capability)? {
-            held.push(capability);
-        }
-    }
-    Ok(held)
-}
-
-pub(super) fn issue(
-    tx: &Tx<'_>,
-    subject: Pid,
-    grant: &Grant,
-    parent: Option<CapabilityId>,
-    issuer: &str,
-    now_ms: u64,
-) -> Result<CapabilityId, SysError> {
-    tx.execute(
-        "INSERT INTO capability (subject, grant_, parent, issuer, issued_ms, uses_left, status)
-         VALUES (?,?,?,?,?,?,'active')",
-        (
-            subject.0,
-            to_json(grant)?,
-            parent,
-            issuer,
-            now_ms,
-            grant.uses,
-        ),
-    )
-    .map_err(failed)?;
-    Ok(tx.last_insert_rowid().unsigned_abs())
 }
 
 pub(super) fn set_process(tx: &Tx<'_>, pid: Pid, state: ProcessState) -> Result<(), SysError> {
@@ -364,8 +274,19 @@ fn create(tx: &Tx<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
         tx.execute("UPDATE process SET run = pid WHERE pid = ?1", [pid.0])
             .map_err(failed)?;
     }
+    let now = Now {
+        wall_ms: new.now_ms,
+        steady: new.steady.clone(),
+    };
     for (grant, parent) in &new.grants {
-        issue(tx, pid, grant, *parent, &new.issuer, new.now_ms)?;
+        let issue = Issue {
+            subject: pid,
+            parent: *parent,
+            issuer: &new.issuer,
+            call: None,
+            now: &now,
+        };
+        issue_to(tx, &issue, grant)?;
     }
     for grant in objects::own_grants(pid, new.parent.is_none()) {
         issue(tx, pid, &grant, None, "kernel", new.now_ms)?;
@@ -429,7 +350,7 @@ fn end(tx: &Tx<'_>, process: &ProcessInfo, exit: &Exit) -> Result<Vec<u64>, SysE
         "UPDATE question SET state = 'lapsed', view = NULL WHERE pid = ?1 AND state = 'pending'",
         "UPDATE question SET answer = NULL WHERE pid = ?1",
         "UPDATE call SET state = 'failed', detail = 'ended with its process' WHERE pid = ?1 AND state IN ('intent','waiting')",
-        "UPDATE capability SET status = 'spent' WHERE subject = ?1 AND status = 'active'",
+        "UPDATE capability SET status = 'ended' WHERE subject = ?1 AND status = 'active'",
         "DELETE FROM payload WHERE pid = ?1",
     ] {
         tx.execute(sql, [pid]).map_err(failed)?;
@@ -511,68 +432,4 @@ fn exit_of(db: &Connection, pid: Pid) -> Result<Option<Exit>, SysError> {
         .optional()
         .map_err(failed)?;
     text.flatten().map(|t| from_json(&t)).transpose()
-}
-
-const CAPABILITY: &str =
-    "SELECT id, subject, grant_, parent, issuer, issued_ms, uses_left, status FROM capability";
-
-type CapabilityColumns = (
-    u64,
-    u64,
-    String,
-    Option<u64>,
-    String,
-    u64,
-    Option<u32>,
-    String,
-);
-
-fn capability_columns(r: &rusqlite::Row<'_>) -> rusqlite::Result<CapabilityColumns> {
-    Ok((
-        r.get(0)?,
-        r.get(1)?,
-        r.get(2)?,
-        r.get(3)?,
-        r.get(4)?,
-        r.get(5)?,
-        r.get(6)?,
-        r.get(7)?,
-    ))
-}
-
-fn capability(row: CapabilityColumns) -> Result<Capability, SysError> {
-    let (id, subject, grant, parent, issuer, issued_ms, uses, status) = row;
-    let grant = Grant {
-        uses,
-        ..from_json(&grant)?
-    };
-    let (subject, status) = (Pid(subject), from_word(status)?);
-    Ok(Capability {
-        id,
-        subject,
-        grant,
-        parent,
-        issuer,
-        issued_ms,
-        lease: None,
-        status,
-    })
-}
-
-fn chain_is_active(db: &Connection, capability: &Capability) -> Result<bool, SysError> {
-    if capability.status != Status::Active {
-        return Ok(false);
-    }
-    // A parent's end spends its capabilities; its children keep theirs. Only a revocation reaches
-    // down the chain.
-    db.query_row(
-        "WITH RECURSIVE chain(id, parent, status) AS (
-           SELECT id, parent, status FROM capability WHERE id = ?1
-           UNION ALL
-           SELECT c.id, c.parent, c.status FROM capability c JOIN chain ON c.id = chain.parent)
-         SELECT COUNT(*) = 0 FROM chain WHERE status = 'revoked'",
-        [capability.id],
-        |r| r.get(0),
-    )
-    .map_err(failed)
 }

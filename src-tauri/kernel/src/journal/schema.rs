@@ -52,14 +52,18 @@ CREATE TABLE capability (
   grant_    TEXT NOT NULL,
   parent    INTEGER REFERENCES capability(id),
   issuer    TEXT NOT NULL,
+  -- The call that issued it.
+  call      INTEGER REFERENCES call(id),
   issued_ms INTEGER NOT NULL,
-  -- Steady milliseconds of the data directory when it ends by itself.
+  -- Steady milliseconds when it ends by itself, and what they count from.
   expires   INTEGER,
+  boot      TEXT,
   uses_left INTEGER,
   status    TEXT NOT NULL
 ) STRICT;
 CREATE INDEX capability_subject ON capability(subject);
 CREATE INDEX capability_parent ON capability(parent);
+CREATE INDEX capability_call ON capability(call) WHERE call IS NOT NULL;
 
 CREATE TABLE call (
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -138,8 +142,15 @@ CREATE TABLE approval (
   digest     TEXT NOT NULL,
   view       TEXT,
   capability INTEGER REFERENCES capability(id),
+  -- The run, and the first of those that wait together.
+  run        INTEGER NOT NULL DEFAULT 0,
+  group_     INTEGER,
+  -- How long it waits, until when by the steady clock, and what that counts from.
+  lifetime   INTEGER,
   expires    INTEGER,
-  scope      TEXT,
+  boot       TEXT,
+  -- The standing grant that was given with the answer.
+  standing   INTEGER REFERENCES standing(id),
   asked_ms   INTEGER NOT NULL,
   decided_ms INTEGER,
   decided_by TEXT
@@ -446,6 +457,8 @@ fn migrate(db: &Connection, path: &Path) -> Result<(), SysError> {
     for (table, columns) in KEPT_OF_1 {
         steps += &format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM old_{table};");
     }
+    // What ended with its holder was called spent.
+    steps += "UPDATE capability SET status = 'ended' WHERE status = 'spent' AND uses_left IS NULL;";
     let done = db
         .execute_batch(&steps)
         .map_err(super::failed)

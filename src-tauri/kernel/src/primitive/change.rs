@@ -9,13 +9,15 @@ use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 
-use super::{Ctx, Outcome, Primitive, ended_as, json, short};
-use crate::capability::{CapabilityId, Need, Right, Stance, Verdict};
+use super::person::Asking;
+use super::rights::{needs_of, paths_of};
+use super::{Ctx, Outcome, Primitive, by, ended_as, json, short};
+use crate::capability::{CapabilityId, Need, Stance, Verdict};
 use crate::error::{Code, SysError};
 use crate::escape::shown;
 use crate::executor;
 use crate::human::{self, Approval, Preview, Risk};
-use crate::journal::{Authority, CallState, Decision, Ended};
+use crate::journal::{CallState, Ended};
 use crate::provider::{Change, Files, PathState, Plan};
 use crate::syscall::{Changed, FsDelete, FsMkdir, FsMove, FsWrite, Written};
 
@@ -50,7 +52,6 @@ impl Primitive for FsWrite {
         };
         let wanted = Wanted {
             change,
-            rights: &[Right::Write],
             base: self.base,
         };
         let (plan, detail) = wanted.carry_out(ctx, |plan| json(&written(plan))).await?;
@@ -78,7 +79,7 @@ impl Primitive for FsMkdir {
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Changed>, SysError> {
-        changed(ctx, Change::Mkdir { path: self.path }, &[Right::Write]).await
+        changed(ctx, Change::Mkdir { path: self.path }).await
     }
 }
 
@@ -92,7 +93,7 @@ impl Primitive for FsMove {
             from: self.from,
             to: self.to,
         };
-        changed(ctx, change, &[Right::Delete, Right::Write]).await
+        changed(ctx, change).await
     }
 }
 
@@ -102,24 +103,16 @@ impl Primitive for FsDelete {
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Changed>, SysError> {
-        changed(ctx, Change::Delete { path: self.path }, &[Right::Delete]).await
+        changed(ctx, Change::Delete { path: self.path }).await
     }
 }
 
-async fn changed(
-    ctx: &Ctx,
-    change: Change,
-    rights: &'static [Right],
-) -> Result<Outcome<Changed>, SysError> {
+async fn changed(ctx: &Ctx, change: Change) -> Result<Outcome<Changed>, SysError> {
     let result = |plan: &Plan| {
         let path = plan.target.as_ref().map_or(&plan.path, |t| &t.path);
         Changed { path: path.clone() }
     };
-    let wanted = Wanted {
-        change,
-        rights,
-        base: None,
-    };
+    let wanted = Wanted { change, base: None };
     let (plan, detail) = wanted.carry_out(ctx, |plan| json(&result(plan))).await?;
     Ok(Outcome::new(result(&plan), detail))
 }
@@ -127,9 +120,15 @@ async fn changed(
 /// A change to files that a call wants.
 pub(super) struct Wanted {
     pub(super) change: Change,
-    pub(super) rights: &'static [Right],
     /// SHA-256 of the version that it was made from.
     pub(super) base: Option<String>,
+}
+
+/// By what a change is made.
+struct By {
+    needs: Vec<Need>,
+    once: Option<CapabilityId>,
+    verdict: Verdict,
 }
 
 enum Acted {
@@ -146,30 +145,44 @@ impl Wanted {
     ) -> Result<(Plan, String), SysError> {
         let repeat = ctx.settle_unknown().await?;
         loop {
-            let (verdict, plan) = match self.plan(ctx).await {
+            let needs = self.needs(ctx);
+            let (verdict, plan) = match self.plan(ctx, &needs).await {
                 Err(error) if repeat => return Err(cannot_be_repeated(&error)),
                 planned => planned?,
             };
             let digest = human::binding(ctx.info.pid, ctx.row.seq, ctx.name, &(&plan, repeat));
             let mut once = None;
             if verdict.stance == Stance::Ask || repeat {
-                let asked = self.approval(ctx, &plan, repeat, digest).await?;
-                match ctx.ask_for_yes(asked, verdict.by).await? {
-                    Decision::Approved(capability) => once = Some(capability),
-                    Decision::Denied => return Err(refused(&plan, repeat)),
-                }
+                let asking = Asking {
+                    approval: self.approval(ctx, &plan, repeat, digest).await?,
+                    by: verdict.by,
+                    // What may have happened already is asked about for itself.
+                    paths: if repeat { Vec::new() } else { paths_of(&needs) },
+                    lifetime_ms: None,
+                };
+                let decision = ctx.ask_for_yes(asking).await?;
+                once = Some(decision.or_refused(|| refused(&plan, repeat))?);
             }
-            let acted = self.act(ctx, &plan, once, verdict, output(&plan)?).await?;
+            let by = By {
+                needs,
+                once,
+                verdict,
+            };
+            let acted = self.act(ctx, &plan, by, output(&plan)?).await?;
             if let Acted::Done(detail) = acted {
                 return Ok((plan, detail));
             }
         }
     }
 
-    async fn plan(&self, ctx: &Ctx) -> Result<(Verdict, Plan), SysError> {
-        ctx.strictest(self.rights).await?;
+    fn needs(&self, ctx: &Ctx) -> Vec<Need> {
+        needs_of(&self.change, &ctx.workspace())
+    }
+
+    async fn plan(&self, ctx: &Ctx, needs: &[Need]) -> Result<(Verdict, Plan), SysError> {
+        ctx.rule(needs, None).await?;
         let _slot = ctx.turn().await?;
-        let verdict = ctx.strictest(self.rights).await?;
+        ctx.rule(needs, None).await?;
         let change = self.change.clone();
         let plan = ctx
             .blocking(move |files, root| files.plan(&root, &change))
@@ -186,6 +199,8 @@ impl Wanted {
             )
             .hint("read it again and make the change on what is there now"));
         }
+        let kind = human::kind_of(ctx.name, &plan);
+        let verdict = ctx.rule(needs, Some(kind)).await?;
         Ok((verdict, plan))
     }
 
@@ -213,13 +228,6 @@ impl Wanted {
             _ => None,
         };
         Ok(Approval {
-            id: 0,
-            pid: ctx.info.pid,
-            run: ctx.info.run,
-            image: ctx.info.image.clone(),
-            goal: shown(&ctx.info.goal),
-            action: ctx.name.to_owned(),
-            kind: human::kind_of(ctx.name, plan),
             path: shown(&plan.absolute),
             relative: shown(&plan.path),
             target: plan.target.as_ref().map(|t| shown(&t.absolute)),
@@ -228,24 +236,21 @@ impl Wanted {
             sha256,
             preview,
             risks,
-            items: Vec::new(),
-            digest,
-            asked_ms: 0,
+            ..ctx.approval(human::kind_of(ctx.name, plan), digest)
         })
     }
 
     /// Looks once more, then acts. From the `executing` row to the `outcome` row nothing can come
     /// between: the work is a task of its own, and the process ends only after it.
-    async fn act(
-        &self,
-        ctx: &Ctx,
-        plan: &Plan,
-        once: Option<CapabilityId>,
-        verdict: Verdict,
-        output: Value,
-    ) -> Result<Acted, SysError> {
+    async fn act(&self, ctx: &Ctx, plan: &Plan, by: By, output: Value) -> Result<Acted, SysError> {
+        let By {
+            needs,
+            once,
+            verdict,
+        } = by;
         let slot = ctx.turn().await?;
-        ctx.strictest(self.rights).await?;
+        let kind = Some(human::kind_of(ctx.name, plan));
+        ctx.rule(&needs, kind).await?;
         let again = {
             let change = self.change.clone();
             ctx.blocking(move |files, root| files.plan(&root, &change))
@@ -259,7 +264,7 @@ impl Wanted {
         let (change, plan) = (self.change.clone(), plan.clone());
         let (detail, record) = (told(&plan), recorded(&plan, once, verdict));
         let path = plan.path.clone();
-        let by = ctx.authority(self.rights, once);
+        let by = ctx.authority(needs, kind, once);
         let acting = async move {
             let _acting = live.acting.lock().await;
             let _slot = slot;
@@ -269,6 +274,10 @@ impl Wanted {
                 .executing(call, at, by, change_row, record.clone())
                 .await?
             {
+                // What spared the person a question no longer does: they are asked.
+                if once.is_none() {
+                    return Ok(None);
+                }
                 return Err(SysError::new(
                     Code::Denied,
                     "the approval was used or taken back already",
@@ -316,6 +325,7 @@ impl Wanted {
         };
         let executor = &ctx.inner.providers.executor;
         let acted = executor::detached(executor, "an effect", acting).await??;
+        ctx.uses_taken();
         match acted {
             None => Ok(Acted::Changed),
             Some(result) => {
@@ -327,28 +337,6 @@ impl Wanted {
 }
 
 impl Ctx {
-    /// The strictest of what the caller's capabilities say to these rights on its workspace.
-    pub(super) async fn strictest(&self, rights: &[Right]) -> Result<Verdict, SysError> {
-        let mut strictest: Option<Verdict> = None;
-        for right in rights {
-            let verdict = self.check(self.workspace(), *right).await?;
-            if strictest.is_none_or(|s| s.stance == Stance::Allow) {
-                strictest = Some(verdict);
-            }
-        }
-        strictest.ok_or_else(|| SysError::new(Code::Internal, "a change names no right"))
-    }
-
-    /// By what a change takes effect.
-    pub(super) fn authority(&self, rights: &[Right], once: Option<CapabilityId>) -> Authority {
-        let need = |right: &Right| Need::new(self.workspace(), *right);
-        Authority {
-            needs: rights.iter().map(need).collect(),
-            once,
-            now: self.inner.now(),
-        }
-    }
-
     /// Whether this call was executing when the program ended. Then only a person decides whether
     /// it is done (again).
     pub(super) async fn settle_unknown(&self) -> Result<bool, SysError> {
@@ -467,6 +455,6 @@ fn recorded(plan: &Plan, once: Option<CapabilityId>, verdict: Verdict) -> String
     };
     match once {
         Some(capability) => format!("{what}, by your yes (capability {capability})"),
-        None => format!("{what}, by capability {}", verdict.by),
+        None => format!("{what}{}", by(verdict)),
     }
 }

@@ -1,7 +1,7 @@
 //! `fs.read`, `fs.list`, `fs.stat`: looking at a workspace.
 
 use super::{Ctx, Outcome, Primitive, by, short};
-use crate::capability::Right;
+use crate::capability::{Facts, Need, Right};
 use crate::error::{Code, SysError};
 use crate::escape::shown;
 use crate::provider::{FileKind, FileStat, Listing};
@@ -19,9 +19,10 @@ impl Primitive for FsRead {
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<FileText>, SysError> {
         let limit = bounded("limit", self.limit.unwrap_or(READ_DEFAULT), READ_MOST)?;
-        ctx.check(ctx.workspace(), Right::Read).await?;
+        let need = ctx.reading(&self.path, limit, 1);
+        ctx.check_need(need.clone()).await?;
         let _slot = ctx.turn().await?;
-        let verdict = ctx.check(ctx.workspace(), Right::Read).await?;
+        let verdict = ctx.check_again(need).await?;
         let path = self.path.clone();
         let file = ctx
             .blocking(move |files, root| files.read(&root, &path, 0, limit))
@@ -59,9 +60,10 @@ impl Primitive for FsList {
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Listing>, SysError> {
         let limit = self.limit.unwrap_or(LIST_DEFAULT);
         let limit = bounded("limit", limit.into(), LIST_MOST.into())?;
-        ctx.check(ctx.workspace(), Right::Read).await?;
+        let need = ctx.reading(&self.path, 0, limit);
+        ctx.check_need(need.clone()).await?;
         let _slot = ctx.turn().await?;
-        let verdict = ctx.check(ctx.workspace(), Right::Read).await?;
+        let verdict = ctx.check_again(need).await?;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let listing = ctx
             .blocking(move |files, root| files.list(&root, &self.path, limit))
@@ -84,9 +86,10 @@ impl Primitive for FsStat {
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<FileStat>, SysError> {
-        ctx.check(ctx.workspace(), Right::Read).await?;
+        let need = ctx.reading(&self.path, 0, 1);
+        ctx.check_need(need.clone()).await?;
         let _slot = ctx.turn().await?;
-        let verdict = ctx.check(ctx.workspace(), Right::Read).await?;
+        let verdict = ctx.check_again(need).await?;
         let stat = ctx
             .blocking(move |files, root| files.stat(&root, &self.path))
             .await?;
@@ -95,6 +98,19 @@ impl Primitive for FsStat {
             FileKind::Folder => "folder".to_owned(),
         };
         Ok(Outcome::new(stat, what).record(by(verdict)))
+    }
+}
+
+impl Ctx {
+    /// What looking at a path needs.
+    pub(super) fn reading(&self, path: &str, bytes: u64, count: u64) -> Need {
+        let facts = Facts {
+            path: Some(path.to_owned()),
+            bytes: Some(bytes),
+            count: Some(count),
+            ..Facts::default()
+        };
+        Need::new(self.workspace(), Right::Read).with(facts)
     }
 }
 

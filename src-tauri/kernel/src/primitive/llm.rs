@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Ctx, Outcome, Primitive, by};
-use crate::capability::{Resource, Right, Verdict};
+use crate::capability::{Need, Resource, Right, Verdict};
 use crate::error::{Code, SysError};
 use crate::event::KernelEvent;
 use crate::provider::{ChatReply, ChatRequest, Finish, Message, Progress, TokenSink};
@@ -38,8 +38,9 @@ impl Primitive for LlmChat {
             return Err(SysError::new(Code::Invalid, message)
                 .hint(format!("use a number from 1 to {TOKENS_MOST}")));
         }
-        ctx.check(Resource::Cores, Right::Use).await?;
-        let (reply, verdict) = ctx.generate(self.request, self.visible).await?;
+        let need = asking_a_core(&self.request.messages);
+        ctx.check_need(need.clone()).await?;
+        let (reply, verdict) = ctx.generate(self.request, self.visible, need).await?;
         if reply.finish == Finish::Cancelled {
             return Err(ctx.stopped());
         }
@@ -69,9 +70,10 @@ impl Primitive for LlmScore {
                 SysError::new(Code::Invalid, message).hint(format!("give 1 to {CHOICES_MOST}"))
             );
         }
-        ctx.check(Resource::Cores, Right::Use).await?;
+        let need = asking_a_core(&self.messages);
+        ctx.check_need(need.clone()).await?;
         let mut slot = ctx.turn().await?;
-        let verdict = ctx.check(Resource::Cores, Right::Use).await?;
+        let verdict = ctx.check_again(need).await?;
         let core = Arc::clone(&ctx.inner.providers.core);
         let count = self.choices.len();
         let cancel = ctx.live.attention.cancel();
@@ -92,6 +94,11 @@ impl LlmScore {
     }
 }
 
+fn asking_a_core(messages: &[Message]) -> Need {
+    let bytes: usize = messages.iter().map(|m| m.content.len()).sum();
+    Need::new(Resource::Cores, Right::Use).of_bytes(bytes as u64)
+}
+
 impl Ctx {
     /// Generates in slices: after each, whoever goes before gets the core, and this call waits for
     /// its next turn with its generation put aside.
@@ -99,10 +106,11 @@ impl Ctx {
         &self,
         request: ChatRequest,
         visible: bool,
+        need: Need,
     ) -> Result<(ChatReply, Verdict), SysError> {
         let core = &self.inner.providers.core;
         let mut slot = self.turn_of_slice().await?;
-        let mut verdict = self.check(Resource::Cores, Right::Use).await?;
+        let mut verdict = self.check_again(need.clone()).await?;
         let mut generation = Arc::clone(core).begin(request.clone()).await?;
         let mut meter = Meter::default();
         let sink = meter.sink(self.sink(visible));
@@ -137,7 +145,7 @@ impl Ctx {
             };
             let contexts = &self.inner.contexts;
             (slot, generation) = contexts.wait(core, &request, generation, turn).await?;
-            verdict = self.check(Resource::Cores, Right::Use).await?;
+            verdict = self.check_again(need.clone()).await?;
         }
     }
 

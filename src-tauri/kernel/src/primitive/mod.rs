@@ -1,5 +1,6 @@
 //! The primitives: where a system call's rights are checked and its effect happens.
 
+mod capability;
 mod change;
 mod clock;
 mod files;
@@ -8,6 +9,7 @@ mod llm;
 mod object;
 mod person;
 mod process;
+mod rights;
 mod turn;
 mod undo;
 
@@ -20,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use crate::capability::{self, Need, Resource, Right, Verdict};
+use crate::capability::{Resource, Verdict};
 use crate::error::{Code, SysError};
 use crate::escape::shown;
 use crate::event::{KernelEvent, Step, StepState};
@@ -85,6 +87,10 @@ pub struct Ctx {
     since_ms: u64,
     /// Milliseconds that it waited for turns of its module.
     waited_ms: AtomicU64,
+    /// What the call takes a use of.
+    taken: rights::Taken,
+    /// Whether the person said yes to it as a whole.
+    may: AtomicBool,
     /// Whether the call stands in the journal.
     intended: AtomicBool,
     /// Whether the outcome stands in the journal already (irreversible calls write it together
@@ -124,6 +130,8 @@ impl Ctx {
             began_ms: clock.now_ms(),
             since_ms: clock.monotonic_ms(),
             waited_ms: AtomicU64::new(0),
+            taken: rights::Taken::default(),
+            may: AtomicBool::new(false),
             intended: AtomicBool::new(stands),
             recorded: AtomicBool::new(false),
             inner: Arc::clone(inner),
@@ -206,7 +214,7 @@ impl Ctx {
                 record,
                 tokens,
             };
-            self.write_down(ended).await?;
+            self.end(ended).await?;
         }
         self.tell_step(step_state(state), &detail);
         let info = self.live.update(|info| {
@@ -238,12 +246,6 @@ impl Ctx {
             name: self.name,
             now_ms: self.inner.providers.clock.now_ms(),
         }
-    }
-
-    /// What the caller's capabilities say to a need, now.
-    async fn check(&self, resource: Resource, right: Right) -> Result<Verdict, SysError> {
-        let held = self.inner.rights_of(&self.live).await?;
-        capability::decide(&held, &Need::new(resource, right), &self.inner.now())
     }
 
     /// What this call was told to remember under a name before the kernel was started again.
@@ -336,7 +338,7 @@ fn another_call<S: Syscall>(seq: u64, before: &str) -> SysError {
 /// How a call ends by an error.
 fn ended_as(code: Code) -> CallState {
     match code {
-        Code::Denied | Code::Refused | Code::Confined => CallState::Denied,
+        Code::Denied | Code::Refused | Code::Expired | Code::Confined => CallState::Denied,
         Code::Unknown => CallState::Unknown,
         _ => CallState::Failed,
     }
@@ -357,9 +359,12 @@ fn json<T: serde::Serialize>(value: &T) -> Result<Value, SysError> {
     serde_json::to_value(value).map_err(|e| SysError::new(Code::Internal, e.to_string()))
 }
 
-/// By which capability, for the journal.
+/// By which capability and standing grant, for the journal.
 fn by(verdict: Verdict) -> String {
-    format!(", by capability {}", verdict.by)
+    match verdict.standing {
+        Some(standing) => format!(", by capability {}, standing grant {standing}", verdict.by),
+        None => format!(", by capability {}", verdict.by),
+    }
 }
 
 /// The first eight digits of a digest: enough to tell versions apart in a list.

@@ -65,6 +65,7 @@ impl Primitive for ProcessSpawn {
                 .collect(),
             issuer: format!("pid {}", ctx.info.pid),
             now_ms: ctx.inner.providers.clock.now_ms(),
+            steady: ctx.inner.now().steady,
         };
         let child = ctx.inner.journal.create_process(child).await?;
         let pid = child.pid;
@@ -88,6 +89,12 @@ impl ProcessSpawn {
                 Stance::Allow,
             ),
             grant(Resource::Clock, &[Right::Use], Stance::Allow),
+            grant(
+                Resource::Capabilities,
+                &[Right::Read, Right::Grant, Right::Revoke],
+                Stance::Allow,
+            ),
+            grant(Resource::Capabilities, &[Right::Use], Stance::Ask),
         ];
         if self.may_change {
             wanted.push(grant(

@@ -23,9 +23,10 @@ impl Primitive for ObjectImport {
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<ObjectInfo>, SysError> {
         let namespace = self.namespace.unwrap_or_else(|| ctx.own_namespace());
         ctx.may(&namespace, Right::Write).await?;
-        ctx.check(ctx.workspace(), Right::Read).await?;
+        let need = ctx.reading(&self.path, OBJECT_MOST, 1);
+        ctx.check_need(need.clone()).await?;
         let _slot = ctx.turn().await?;
-        ctx.check(ctx.workspace(), Right::Read).await?;
+        ctx.check_again(need).await?;
         let path = self.path.clone();
         let file = ctx
             .blocking(move |files, root| files.read(&root, &path, 0, OBJECT_MOST))
@@ -84,7 +85,6 @@ impl Primitive for ObjectExport {
         };
         let wanted = Wanted {
             change,
-            rights: &[Right::Write],
             base: self.base,
         };
         let (plan, detail) = wanted.carry_out(ctx, |plan| json(&written(plan))).await?;

@@ -113,12 +113,14 @@ impl Ctx {
     where
         T: serde::Serialize + Send + 'static,
     {
-        let at = self.at();
+        let (at, uses) = (self.at(), self.uses());
+        let counted = !uses.is_empty();
         let done = self
             .inner
             .journal
             .settle(self.row.id, at, move |tx| {
                 let done = work(tx, &at)?;
+                uses.take(tx)?;
                 let ended = Ended {
                     state: CallState::Done,
                     result: Ok(json(&done.output)?),
@@ -129,6 +131,9 @@ impl Ctx {
                 Ok((done, ended))
             })
             .await?;
+        if counted {
+            self.uses_taken();
+        }
         self.recorded
             .store(true, std::sync::atomic::Ordering::Release);
         Ok(done)

@@ -11,13 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use self::steps::{Back, Step, plan_back, same};
-use super::{Ctx, Outcome, Primitive, json};
-use crate::capability::{CapabilityId, Right, Stance, Verdict};
+use super::person::Asking;
+use super::rights::needs_of;
+use super::{Ctx, Outcome, Primitive, by, json};
+use crate::capability::{CapabilityId, Need, Right, Stance, Verdict};
 use crate::error::{Code, SysError};
 use crate::escape::shown;
 use crate::executor;
-use crate::human::{self, Approval, EffectKind, Preview, Risk};
-use crate::journal::{At, CallId, CallState, Decision, Ended};
+use crate::human::{self, Approval, EffectKind, Risk};
+use crate::journal::{At, CallId, CallState, Ended};
 use crate::kernel::Inner;
 use crate::process::RunId;
 use crate::provider::{Digest, PathState};
@@ -27,7 +29,7 @@ use crate::syscall::{FsUndo, Undone};
 const RUN: &str = "run";
 /// Changes of one run that are undone at once at most.
 const CHANGES_MOST: usize = 10_000;
-const RIGHTS: &[Right] = &[Right::Write, Right::Delete];
+const KIND: Option<EffectKind> = Some(EffectKind::Undo);
 
 impl Primitive for FsUndo {
     fn subject(&self) -> String {
@@ -38,30 +40,32 @@ impl Primitive for FsUndo {
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Undone>, SysError> {
         let repeat = ctx.settle_unknown().await?;
         // Before anything is looked up: without the right, nobody learns which runs there are.
-        ctx.strictest(RIGHTS).await?;
+        ctx.rule(&ctx.needs_before(), None).await?;
         let run = ctx.run_to_undo(self.run).await?;
         loop {
-            let verdict = ctx.strictest(RIGHTS).await?;
             let steps = match ctx.steps_back(run).await {
                 Err(error) if repeat && error.code == Code::NotFound => {
                     return Ok(all_was_put_back(run));
                 }
                 steps => steps?,
             };
+            let needs = ctx.needs_back(&steps);
+            let verdict = ctx.rule(&needs, KIND).await?;
             let digest =
                 human::binding(ctx.info.pid, ctx.row.seq, ctx.name, &(run, &steps, repeat));
             let mut once = None;
             if verdict.stance == Stance::Ask || repeat {
-                let asked = approval(ctx, run, &steps, repeat, digest);
-                match ctx.ask_for_yes(asked, verdict.by).await? {
-                    Decision::Approved(capability) => once = Some(capability),
-                    Decision::Denied => {
-                        return Err(SysError::new(
-                            Code::Refused,
-                            format!("the person said no; what run `{run}` did stands"),
-                        ));
-                    }
-                }
+                let asking = Asking {
+                    approval: approval(ctx, run, &steps, repeat, digest),
+                    by: verdict.by,
+                    paths: Vec::new(),
+                    lifetime_ms: None,
+                };
+                let refused = || {
+                    let message = format!("the person said no; what run `{run}` did stands");
+                    SysError::new(Code::Refused, message)
+                };
+                once = Some(ctx.ask_for_yes(asking).await?.or_refused(refused)?);
             }
             if let Some(undone) = ctx.go_back(run, steps, once, verdict).await? {
                 let detail = described(&undone);
@@ -85,6 +89,32 @@ fn all_was_put_back(run: RunId) -> Outcome<Undone> {
 }
 
 impl Ctx {
+    /// What an undo needs as far as is known before its steps are.
+    fn needs_before(&self) -> Vec<Need> {
+        [Right::Write, Right::Delete]
+            .map(|right| Need::new(self.workspace(), right).partially())
+            .into()
+    }
+
+    /// What the steps that are taken need.
+    fn needs_back(&self, steps: &[Step]) -> Vec<Need> {
+        let taken: Vec<&Step> = steps.iter().filter(|step| step.kept.is_none()).collect();
+        let count = Some(taken.len() as u64);
+        let needs = taken
+            .iter()
+            .flat_map(|step| needs_of(&step.back.change(), &self.workspace()));
+        let needs: Vec<Need> = needs
+            .map(|mut need| {
+                need.facts.count = count;
+                need
+            })
+            .collect();
+        match needs.is_empty() {
+            true => self.needs_before(),
+            false => needs,
+        }
+    }
+
     async fn run_to_undo(&self, named: Option<RunId>) -> Result<RunId, SysError> {
         let workspace = self.info.workspace.to_string_lossy().into_owned();
         let found = match named {
@@ -161,27 +191,31 @@ impl Ctx {
         once: Option<CapabilityId>,
         verdict: Verdict,
     ) -> Result<Option<Undone>, SysError> {
-        self.strictest(RIGHTS).await?;
+        let needs = self.needs_back(&steps);
+        self.rule(&needs, KIND).await?;
         if self.steps_back(run).await? != steps {
             return Ok(None);
         }
         let slot = self.turn().await?;
         let (inner, live) = (Arc::clone(&self.inner), Arc::clone(&self.live));
         let (call, at, root) = (self.row.id, self.at(), self.info.workspace.clone());
-        let by = match once {
+        let by_whom = match once {
             Some(capability) => format!("by your yes (capability {capability})"),
-            None => format!("by capability {}", verdict.by),
+            None => by(verdict).trim_start_matches(", ").to_owned(),
         };
-        let authority = self.authority(RIGHTS, once);
+        let authority = self.authority(needs, KIND, once);
         let acting = async move {
             let _acting = live.acting.lock().await;
             let _slot = slot;
-            let detail = format!("undo of run {run}, {} steps, {by}", steps.len());
+            let detail = format!("undo of run {run}, {} steps, {by_whom}", steps.len());
             if !inner
                 .journal
                 .executing(call, at, authority, None, detail)
                 .await?
             {
+                if once.is_none() {
+                    return Ok(None);
+                }
                 return Err(SysError::new(
                     Code::Denied,
                     "the approval was used or taken back already",
@@ -205,12 +239,13 @@ impl Ctx {
                 tokens: 0,
             };
             inner.journal.outcome(call, at, ended, false).await?;
-            Ok(undone)
+            Ok(Some(undone))
         };
         let executor = &self.inner.providers.executor;
         let undone = executor::detached(executor, "an undo", acting).await??;
-        self.recorded.store(true, Ordering::Release);
-        Ok(Some(undone))
+        self.uses_taken();
+        self.recorded.store(undone.is_some(), Ordering::Release);
+        Ok(undone)
     }
 }
 
@@ -298,27 +333,14 @@ fn approval(ctx: &Ctx, run: RunId, steps: &[Step], repeat: bool, digest: Digest)
         Some(why) => Some(format!("keep {}: {why}", shown(step.back.path()))),
     });
     Approval {
-        id: 0,
-        pid: ctx.info.pid,
-        run: ctx.info.run,
-        image: ctx.info.image.clone(),
-        goal: shown(&ctx.info.goal),
-        action: ctx.name.to_owned(),
-        kind: EffectKind::Undo,
         path: shown(&ctx.info.workspace.to_string_lossy()),
         relative: run.to_string(),
-        target: None,
-        bytes_before: None,
-        bytes_after: None,
-        sha256: None,
-        preview: Preview::default(),
         risks: if repeat {
             vec![Risk::Repeat]
         } else {
             Vec::new()
         },
         items: items.collect(),
-        digest,
-        asked_ms: 0,
+        ..ctx.approval(EffectKind::Undo, digest)
     }
 }
