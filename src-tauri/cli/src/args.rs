@@ -137,18 +137,8 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: Option<sched::Verb>,
     },
-    /// Show the journal, newest last.
-    Log {
-        /// Only this process.
-        #[arg(long, value_parser = number())]
-        pid: Option<u64>,
-        /// Only this run.
-        #[arg(long, value_parser = number())]
-        run: Option<u64>,
-        /// Rows at most.
-        #[arg(long, default_value_t = 100)]
-        limit: u32,
-    },
+    /// Show the journal, newest last; check it; write it out.
+    Log(Box<crate::journal::LogArgs>),
     /// List, fetch or check models.
     Models {
         #[command(subcommand)]

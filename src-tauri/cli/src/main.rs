@@ -6,6 +6,7 @@ mod ask;
 mod caps;
 mod checkpoints;
 mod images;
+mod journal;
 mod keyboard;
 mod launch;
 mod link;
@@ -76,6 +77,11 @@ fn is_broken(problem: &Problem) -> bool {
 }
 
 async fn carry_out(args: Args, printer: &Printer) -> Ended {
+    if let Some(Verb::Log(log)) = &args.verb
+        && let Some(verb) = &log.verb
+    {
+        return journal::without_kernel(verb, printer);
+    }
     let resume = match args.verb {
         Some(Verb::Models { verb }) => return models::run(verb, printer),
         Some(Verb::Doctor) => return show::doctor(printer).await,
@@ -132,7 +138,7 @@ async fn converse(args: Args, link: &mut Link, printer: &Printer) -> Ended {
         Some(Verb::Images { verb }) => images::run(link, verb, printer).await,
         Some(Verb::Objects(it)) => show::objects(link, it.pid, printer).await,
         Some(Verb::Sched { verb }) => sched::run(link, verb, printer).await,
-        Some(Verb::Log { pid, run, limit }) => show::log(link, pid, run, limit, printer).await,
+        Some(Verb::Log(args)) => journal::show(link, *args, printer).await,
         None | Some(Verb::Models { .. } | Verb::Doctor) => {
             session::run(link, &args.workspace, printer).await
         }

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use steward_host::surface::{CheckState, LogQuery, ProcessView, SignalView, StateView};
+use steward_host::surface::{CheckState, ProcessView, SignalView, StateView};
 use steward_host::{Command, Paths, Problem, Reply};
 
 use crate::Ended;
@@ -138,37 +138,6 @@ pub(crate) async fn objects(link: &mut Link, pid: u64, printer: &Printer) -> End
     }
     if objects.is_empty() && !printer.is_json() {
         printer.note(&format!("process {pid} remembers nothing"));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-pub(crate) async fn log(
-    link: &mut Link,
-    pid: Option<u64>,
-    run: Option<u64>,
-    limit: u32,
-    printer: &Printer,
-) -> Ended {
-    let query = LogQuery {
-        pid,
-        run,
-        limit: Some(limit),
-        ..LogQuery::default()
-    };
-    let Reply::Log { rows } = link.request(Command::Log(query)).await? else {
-        return Err(unexpected());
-    };
-    for row in rows.iter().rev() {
-        if printer.is_json() {
-            printer.json(row);
-        } else {
-            let seq = row.seq.map_or(String::new(), |seq| format!(".{seq}"));
-            let time = clock(row.at_ms);
-            printer.line(&format!(
-                "{time}  {:>5}{seq:<4} {:<9} {:<14} {}",
-                row.pid, row.kind, row.name, row.detail
-            ));
-        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@
     reason = "Steward's own files: configuration, lock, socket; never a person's"
 )]
 
+pub mod audit;
 mod clock;
 mod core;
 mod doctor;

@@ -411,6 +411,22 @@ impl Kernel {
         executor::blocking(executor, "the export of the journal", export).await?
     }
 
+    /// A piece of [`Kernel::export`] as lines, and where the next one goes on; the first from 0.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn export_piece(
+        &self,
+        format: Format,
+        after: u64,
+    ) -> Result<(Vec<String>, Option<u64>), SysError> {
+        self.inner.journal.settled().await?;
+        let path = self.inner.journal.path().to_owned();
+        let executor = &self.inner.providers.executor;
+        let export = move || audit::export_piece(&path, format, after);
+        executor::blocking(executor, "the export of the journal", export).await?
+    }
+
     /// Runs that changed files and were not undone.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ pub mod simulation;
 mod sys;
 pub mod syscall;
 
-pub use audit::{JournalQuery, JournalRow};
+pub use audit::{JournalQuery, JournalRow, Retention};
 pub use context::{ContextLoad, MemorySnapshots};
 pub use error::{Code, SysError};
 pub use event::{KernelEvent, Step, StepState};

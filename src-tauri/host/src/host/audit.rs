@@ -1,9 +1,10 @@
 //! Commands about the journal.
 
 use steward_kernel::Pid;
+use steward_kernel::audit::Format;
 
 use super::Host;
-use crate::surface::{LogQuery, Problem, Reply};
+use crate::surface::{ExportForm, LogQuery, Problem, Reply, Verified};
 use crate::view;
 
 /// Rows of the journal told at most, and where nothing is said.
@@ -37,5 +38,33 @@ impl Host {
         Ok(Reply::Log {
             rows: rows.into_iter().map(view::row).collect(),
         })
+    }
+
+    pub(super) async fn verify_log(&self) -> Result<Reply, Problem> {
+        let found = self.kernel.verify().await?;
+        let words = match found.findings.as_slice() {
+            [] => format!("the journal is whole: {} rows", found.rows),
+            [only] => only.words.clone(),
+            [first, more @ ..] => format!("{}, and {} more", first.words, more.len()),
+        };
+        Ok(Reply::Verified(Verified {
+            ok: found.whole,
+            rows: found.rows,
+            first_bad: found.findings.iter().find_map(|finding| finding.row),
+            words,
+        }))
+    }
+
+    pub(super) async fn export_log(
+        &self,
+        form: ExportForm,
+        after: Option<u64>,
+    ) -> Result<Reply, Problem> {
+        let format = match form {
+            ExportForm::Jsonl => Format::Jsonl,
+            ExportForm::Otel => Format::Otel,
+        };
+        let (lines, after) = self.kernel.export_piece(format, after.unwrap_or(0)).await?;
+        Ok(Reply::Exported { lines, after })
     }
 }

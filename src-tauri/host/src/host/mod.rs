@@ -207,6 +207,8 @@ impl Host {
             Command::Signal { pid, signal } => self.signal(pid, signal, by).await,
             Command::Undo { run } => self.undo(run).await,
             Command::Log(query) => self.log(query).await,
+            Command::LogVerify => self.verify_log().await,
+            Command::LogExport { form, after } => self.export_log(form, after).await,
             Command::Scheduling => Ok(self.scheduling()),
             Command::SetScheduling(change) => self.set_scheduling(change),
             Command::Doctor => Ok(Reply::Doctor {

@@ -26,15 +26,8 @@ impl House {
     pub(crate) fn new(program: impl Program + 'static) -> Result<Self, SysError> {
         let folder = TempDir::new()
             .map_err(|e| SysError::new(Code::Unavailable, format!("no temporary folder: {e}")))?;
-        let providers = Providers::new(
-            Arc::new(NoFiles),
-            Arc::new(Instantly),
-            Arc::new(Wall(Instant::now())),
-        );
-        let journal = folder.path().join("journal.db");
-        let kernel = Kernel::open(&journal, providers, Arc::new(One(Arc::new(program))))?;
         Ok(Self {
-            kernel,
+            kernel: kernel(&folder.path().join("journal.db"), program)?,
             _folder: folder,
         })
     }
@@ -68,6 +61,16 @@ impl House {
         }
         self.kernel.flush().await
     }
+}
+
+/// A kernel on this journal, whose one image is `bench`.
+pub(crate) fn kernel(journal: &Path, program: impl Program + 'static) -> Result<Kernel, SysError> {
+    let providers = Providers::new(
+        Arc::new(NoFiles),
+        Arc::new(Instantly),
+        Arc::new(Wall(Instant::now())),
+    );
+    Kernel::open(journal, providers, Arc::new(One(Arc::new(program))))
 }
 
 fn rights() -> Vec<Grant> {

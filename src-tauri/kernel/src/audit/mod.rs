@@ -22,7 +22,9 @@ use serde::{Serialize, Serializer};
 use crate::process::{Pid, RunId};
 use chain::Hash;
 
-pub use crate::journal::{Retention, export as export_journal, verify as verify_journal};
+pub use crate::journal::{
+    Retention, export as export_journal, export_piece, verify as verify_journal,
+};
 pub use export::{Format, Span};
 pub(crate) use otel::Agent;
 pub use query::{JournalQuery, ROWS_MOST};

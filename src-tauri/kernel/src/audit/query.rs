@@ -160,9 +160,10 @@ pub(crate) fn rows(
     let conditions = Condition::all(query, before);
     let index = best_index(db, query, &conditions)?;
     let mut sql = format!("SELECT {COLUMNS} FROM journal");
-    if let Some(index) = index {
-        sql.push_str(&format!(" INDEXED BY {index}"));
-    }
+    // Without an index the rows are walked in order, and the walk ends with the last one wanted.
+    sql.push_str(&index.map_or(" NOT INDEXED".to_owned(), |index| {
+        format!(" INDEXED BY {index}")
+    }));
     let mut values = Vec::new();
     let mut joint = " WHERE ";
     for condition in conditions {

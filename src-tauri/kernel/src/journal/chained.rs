@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use super::segments::{archive, verify};
+use super::segments::{archive, export_piece, verify};
 use super::{Audit, Journal, Retention, Row, append, ends};
 use crate::audit::pen::Pen;
 use crate::audit::verify::{Verification, What};
@@ -290,6 +290,13 @@ async fn older_rows_go_to_archives_and_the_chain_goes_on_over_all() {
         (count, out.iter().filter(|b| **b == b'\n').count()),
         (5_107, 5_107)
     );
+    let (mut pieces, mut after) = (Vec::new(), Some(0));
+    while let Some(from) = after {
+        let (lines, next) = export_piece(&bed.path(), Format::Jsonl, from).unwrap();
+        pieces.extend(lines);
+        after = next;
+    }
+    assert_eq!(pieces.join("\n") + "\n", String::from_utf8(out).unwrap());
     for file in [bed.path(), archive(&bed.path(), 1), archive(&bed.path(), 2)] {
         for sql in ["DELETE FROM journal", "UPDATE journal SET pid = 9"] {
             let refused = Connection::open(&file).unwrap().execute_batch(sql);

@@ -41,7 +41,7 @@ pub(crate) use calls::{About, At, Authority, CallId, CallRow, CallState, ChangeR
 pub(crate) use processes::NewProcess;
 pub use rotate::Retention;
 pub use schema::SCHEMA_VERSION;
-pub use segments::{export, verify};
+pub use segments::{export, export_piece, verify};
 pub(crate) use writer::Tx;
 
 /// Called after each commit with the number of commits so far: for tests that end the program

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::{ends, failed};
 use crate::audit::chain::{Hash, Head};
@@ -238,6 +238,95 @@ pub fn export(
     copy(&db)?;
     exporter.finish().map_err(|e| unwritten(&e))?;
     Ok(count)
+}
+
+/// Lines of a piece at most, and rows of one run.
+const PIECE: usize = 500;
+const RUN_ROWS: usize = 100_000;
+
+/// A piece of an export, for whoever takes it bit by bit: its lines, and where the next goes on.
+/// Rows go by their number, traces by their run.
+///
+/// # Errors
+/// The journal cannot be read.
+pub fn export_piece(
+    journal: &Path,
+    format: Format,
+    after: u64,
+) -> Result<(Vec<String>, Option<u64>), SysError> {
+    let db = snapshot(journal)?;
+    match format {
+        Format::Jsonl => {
+            let rows = oldest(&db, journal, "id", (after, u64::MAX), PIECE)?;
+            let next = rows.last().filter(|_| rows.len() == PIECE).map(|r| r.id);
+            let lines = lines(Format::Jsonl, HashMap::new(), rows)?;
+            Ok((lines, next))
+        }
+        Format::Otel => {
+            let sql = "SELECT pid FROM process WHERE pid = run AND pid > ?1 ORDER BY pid LIMIT 1";
+            let run: Option<u64> = db
+                .query_row(sql, [after], |r| r.get(0))
+                .optional()
+                .map_err(failed)?;
+            let Some(run) = run else {
+                return Ok((Vec::new(), None));
+            };
+            let rows = oldest(&db, journal, "run", (run - 1, run), RUN_ROWS)?;
+            Ok((lines(Format::Otel, agents(&db)?, rows)?, Some(run)))
+        }
+    }
+}
+
+/// Rows with `column` above the one and not above the other, oldest first.
+fn oldest(
+    db: &Connection,
+    journal: &Path,
+    column: &str,
+    (above, most): (u64, u64),
+    limit: usize,
+) -> Result<Vec<JournalRow>, SysError> {
+    let base = ends::base(db)?;
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let mut rows: Vec<JournalRow> = Vec::new();
+    let mut take = |db: &Connection| -> Result<(), SysError> {
+        let last = rows.last().map_or(0, |row| row.id);
+        let left = limit - rows.len();
+        let sql = format!(
+            "SELECT {COLUMNS} FROM journal WHERE {column} > ?1 AND {column} <= ?2 AND id > ?3
+             ORDER BY id LIMIT {left}"
+        );
+        let mut found = db.prepare_cached(&sql).map_err(failed)?;
+        let found = found
+            .query_map((number(above), number(most), number(last)), query::row)
+            .map_err(failed)?;
+        for row in found {
+            rows.push(row.map_err(failed)?);
+        }
+        Ok(())
+    };
+    for number in 1..base.segment {
+        let file = archive(journal, number);
+        if file.exists() {
+            take(&open_reader(&file)?)?;
+        }
+    }
+    take(db)?;
+    Ok(rows)
+}
+
+fn lines(
+    format: Format,
+    agents: HashMap<Pid, Agent>,
+    rows: Vec<JournalRow>,
+) -> Result<Vec<String>, SysError> {
+    let mut out = Vec::new();
+    let mut exporter = Exporter::new(format, agents, &mut out);
+    for row in rows {
+        exporter.row(row).map_err(|e| unwritten(&e))?;
+    }
+    exporter.finish().map_err(|e| unwritten(&e))?;
+    let text = String::from_utf8_lossy(&out);
+    Ok(text.lines().map(str::to_owned).collect())
 }
 
 fn unwritten(error: &std::io::Error) -> SysError {
