@@ -4,7 +4,19 @@ import unittest
 
 from house import TestInHouse
 
-COMMANDS = ["ask", "undo", "ps", "approvals", "answer", "kill", "log", "models", "doctor"]
+COMMANDS = [
+    "ask", "undo", "run", "ps", "approvals", "answer", "pause", "resume", "interrupt", "kill", "message", "caps",
+    "grants", "policy", "checkpoints", "images", "objects", "sched", "log", "models", "doctor",
+]
+BENEATH = {
+    "models": ["list", "get", "verify"],
+    "caps": ["explain", "revoke"],
+    "grants": ["revoke"],
+    "policy": ["set"],
+    "checkpoints": ["list", "show", "diff", "create", "restore", "fork"],
+    "images": ["list", "show", "register", "schema"],
+    "sched": ["set"],
+}
 WRONG = [
     (["frobnicate"], "frobnicate"),
     (["--frobnicate"], "--frobnicate"),
@@ -35,6 +47,34 @@ WRONG = [
     (["approvals", "99"], "approval `99` does not wait"),
     (["approvals", "99", "yes"], "approval `99` does not wait"),
     (["answer", "99", "blue"], "question `99` does not wait"),
+    (["approvals", "99", "always"], "approval `99` does not wait"),
+    (["pause", "99"], "there is no process `99`"),
+    (["resume", "99"], "there is no process `99`"),
+    (["interrupt", "99"], "there is no process `99`"),
+    (["message", "99", "hello"], "there is no process `99`"),
+    (["message", "1"], "<TEXT>"),
+    (["caps", "99"], "there is no process `99`"),
+    (["caps", "explain", "99", "fs.write notes.md"], "there is no process `99`"),
+    (["caps", "revoke", "99"], "capability `99`"),
+    (["grants", "revoke", "99"], "`99`"),
+    (["policy", "set", "fs.write"], "<RULE>"),
+    (["policy", "set", "fs.write", "sometimes"], "sometimes"),
+    (["policy", "set", "fs.cook", "always-deny"], "`fs.cook`"),
+    (["policy", "set", "fs.write", "always-deny", "--folder", "letters"], "--within"),
+    (["checkpoints", "show", "99"], "`99`"),
+    (["checkpoints", "create", "99"], "there is no process `99`"),
+    (["images", "show", "nobody"], "`nobody`"),
+    (["images", "register", "no-such-file.yaml"], "`no-such-file.yaml`"),
+    (["objects", "99"], "there is no process `99`"),
+    (["sched", "set", "luck"], "`luck`"),
+    (["sched", "set", "round_robin(quantum=0)"], "`quantum`"),
+    (["sched", "set", "--limit", "llm"], "MODULE=NUMBER"),
+    (["sched", "set", "--limit", "cooking=1"], "`cooking`"),
+    (["sched", "set", "--limit", "llm=0"], "`0` calls at once"),
+    (["run"], "<IMAGE>"),
+    (["run", "nobody", "read old.txt"], "`nobody`"),
+    (["run", "base", "--access", "some", "read old.txt"], "some"),
+    (["run", "base", "--shell", "some", "read old.txt"], "some"),
 ]
 
 
@@ -44,7 +84,8 @@ class Help(TestInHouse):
         self.assertSays(said, *COMMANDS, "Exit codes: 0 done, 1 not done, 2 wrong use, 3", "Without a command")
 
     def test_every_command_has_its_help(self) -> None:
-        for command in [*([c] for c in COMMANDS), ["models", "list"], ["models", "get"], ["models", "verify"]]:
+        beneath = [[command, verb] for command, verbs in BENEATH.items() for verb in verbs]
+        for command in [*([c] for c in COMMANDS), *beneath]:
             with self.subTest(command):
                 self.assertSays(self.check(0, *command, "--help"), "Usage: steward " + " ".join(command))
 

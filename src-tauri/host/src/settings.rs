@@ -16,6 +16,8 @@ pub(crate) use scheduler::{SchedulerConfig, name_of as module_name};
 
 /// The hotkey where none is set.
 pub const DEFAULT_HOTKEY: &str = "Ctrl+Shift+Space";
+/// Minutes that an approval may wait at most: a year.
+const EXPIRE_MOST: u64 = 366 * 24 * 60;
 const LANGUAGES: [&str; 3] = ["system", "en", "zh"];
 const THEMES: [&str; 3] = ["system", "light", "dark"];
 
@@ -39,6 +41,23 @@ pub(crate) struct Config {
     pub(crate) threads: Option<usize>,
     #[serde(default, skip_serializing_if = "SchedulerConfig::is_empty")]
     scheduler: SchedulerConfig,
+    #[serde(default, skip_serializing_if = "ApprovalsConfig::is_empty")]
+    approvals: ApprovalsConfig,
+}
+
+/// `[approvals]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ApprovalsConfig {
+    /// Minutes that an approval waits for an answer; for ever where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expire_minutes: Option<u64>,
+}
+
+impl ApprovalsConfig {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Config {
@@ -99,6 +118,13 @@ impl Config {
         &self.scheduler
     }
 
+    /// Milliseconds that an approval waits for an answer; for ever where absent.
+    pub(crate) fn approval_lifetime(&self) -> Option<u64> {
+        self.approvals
+            .expire_minutes
+            .map(|minutes| minutes * 60_000)
+    }
+
     pub(crate) fn with_scheduling(&self, change: SchedulingChange) -> Result<Self, Problem> {
         let config = Self {
             scheduler: self.scheduler.changed(change),
@@ -145,6 +171,14 @@ impl Config {
             .hint("write the whole path, beginning with /"));
         }
         self.scheduler.check()?;
+        if let Some(minutes) = self.approvals.expire_minutes
+            && !(1..=EXPIRE_MOST).contains(&minutes)
+        {
+            let message = format!("`expire_minutes` is `{minutes}`");
+            return Err(Problem::new("invalid", message).hint(format!(
+                "use a number from 1 to {EXPIRE_MOST}, or leave it out"
+            )));
+        }
         if self.threads == Some(0) {
             return Err(
                 Problem::new("invalid", "`threads` is `0`").hint("use 1 or more, or leave it out")

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use steward_kernel::human::{Approval, EffectKind, LineKind, Question, Risk};
+use steward_kernel::human::{Approval, EffectKind, LineKind, Offer, Question, Risk};
 use steward_kernel::{
     JournalRow, KernelEvent, ProcessInfo, ProcessState, RunId, Step, StepState, SysError,
 };
@@ -11,7 +11,7 @@ use crate::clock::now_ms;
 use crate::surface;
 use crate::surface::{
     ApprovalView, BudgetView, DiffKind, DiffLine, EffectView, Event, LogRow, Problem, ProcessView,
-    QuestionView, RiskView, StateView, StepView,
+    QuestionView, RiskView, ScopeView, StateView, StepView,
 };
 
 impl Problem {
@@ -105,7 +105,10 @@ pub(crate) fn step(step: Step) -> StepView {
 }
 
 pub(crate) fn approval(asked: Approval) -> ApprovalView {
-    let undoable = !matches!(asked.kind, EffectKind::Use | EffectKind::Grant | EffectKind::Other);
+    let undoable = !matches!(
+        asked.kind,
+        EffectKind::Use | EffectKind::Grant | EffectKind::Other
+    );
     let lines = asked.preview.lines.into_iter().map(|line| DiffLine {
         kind: match line.kind {
             LineKind::Same => DiffKind::Same,
@@ -147,9 +150,16 @@ pub(crate) fn approval(asked: Approval) -> ApprovalView {
         items: asked.items,
         digest: asked.digest.0,
         asked_ms: asked.asked_ms,
-        expires_ms: None,
-        group: None,
-        scopes: Vec::new(),
+        expires_ms: asked.expires_ms,
+        group: Some(asked.group).filter(|group| *group != 0),
+        scopes: asked.scopes.into_iter().map(scope).collect(),
+    }
+}
+
+fn scope(offer: Offer) -> ScopeView {
+    ScopeView {
+        id: offer.id,
+        words: offer.words,
     }
 }
 

@@ -37,7 +37,7 @@ pub use context::{ContextLoad, MemorySnapshots};
 pub use error::{Code, SysError};
 pub use event::{KernelEvent, Step, StepState};
 pub use executor::{Executor, Task, TokioExecutor};
-pub use journal::{CommitHook, SCHEMA_VERSION};
+pub use journal::{ApprovalRecord, CommitHook, SCHEMA_VERSION};
 pub use kernel::{Images, Kernel, Providers, Submission, Taken};
 pub use process::{Pid, ProcessInfo, ProcessState, RunId, Signal, Urgency};
 pub use program::Program;

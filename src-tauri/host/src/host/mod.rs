@@ -1,10 +1,14 @@
 //! A running kernel behind the commands that every surface shares.
 
 mod audit;
+mod chain;
+mod doing;
 mod images;
+mod objects;
 mod person;
 mod process;
 mod relay;
+mod rights;
 mod run;
 mod scheduling;
 mod settings;
@@ -79,6 +83,7 @@ pub struct Host {
     model: String,
     models: Models,
     events: broadcast::Sender<Event>,
+    doing: Arc<doing::Doing>,
     toggle: Mutex<Option<Toggle>>,
     /// Whether this program is about to end. Read while another program's command is carried out.
     ending: tokio::sync::RwLock<bool>,
@@ -121,6 +126,7 @@ impl Host {
         let images = Arc::new(images::AllImages::new()?);
         let kernel = Kernel::open(&paths.journal(), providers, images)
             .map_err(|error| unusable(&paths, error.into()))?;
+        kernel.set_approval_lifetime(config.approval_lifetime());
         let scheduler = config.scheduler();
         scheduler
             .apply(&kernel)
@@ -133,12 +139,14 @@ impl Host {
             model: model.name,
             models,
             events,
+            doing: Arc::default(),
             toggle: Mutex::default(),
             ending: tokio::sync::RwLock::new(false),
             _lock: lock,
         });
         tokio::spawn(relay::relay(
             host.kernel.clone(),
+            Arc::clone(&host.doing),
             host.kernel.subscribe(),
             host.events.clone(),
         ));
@@ -209,6 +217,19 @@ impl Host {
             Command::Log(query) => self.log(query).await,
             Command::LogVerify => self.verify_log().await,
             Command::LogExport { form, after } => self.export_log(form, after).await,
+            Command::Chain { pid, seq } => self.chain(pid, seq).await,
+            Command::Capabilities { pid } => self.capabilities(pid).await,
+            Command::Explain { pid, what } => self.explain(pid, what).await,
+            Command::RevokeCapability { id } => self.revoke_capability(id, by).await,
+            Command::Grants => self.grants().await,
+            Command::RevokeGrant { id } => self.revoke_grant(id, by).await,
+            Command::Policies => self.policies().await,
+            Command::SetPolicy(change) => self.set_policy(change, by).await,
+            Command::Images => self.images().await,
+            Command::Image { name } => self.image(&name).await,
+            Command::RegisterImage { source } => self.register_image(source).await,
+            Command::ImageSchema => Ok(Self::image_schema()),
+            Command::Objects { pid } => self.objects(pid).await,
             Command::Scheduling => Ok(self.scheduling()),
             Command::SetScheduling(change) => self.set_scheduling(change),
             Command::Doctor => Ok(Reply::Doctor {
@@ -272,13 +293,6 @@ fn unusable(paths: &Paths, error: Problem) -> Problem {
     }
 }
 
-/// The kernel does not do this yet.
-fn not_there(command: &Command) -> Problem {
-    let named = serde_json::to_value(command).unwrap_or_default();
-    let name = named["command"].as_str().unwrap_or("this");
-    Problem::new("unavailable", format!("`{name}` is not there yet"))
-}
-
 /// Who vouches for the journal. Where nobody can, it is kept all the same, and `steward doctor` tells.
 async fn witness(paths: &Paths) -> Result<Arc<dyn Witness>, Problem> {
     let paths = paths.clone();
@@ -293,4 +307,11 @@ async fn witness(paths: &Paths) -> Result<Arc<dyn Witness>, Problem> {
             Arc::new(NoWitness)
         }
     })
+}
+
+/// The kernel does not do this yet.
+fn not_there(command: &Command) -> Problem {
+    let named = serde_json::to_value(command).unwrap_or_default();
+    let name = named["command"].as_str().unwrap_or("this");
+    Problem::new("unavailable", format!("`{name}` is not there yet"))
 }

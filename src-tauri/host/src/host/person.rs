@@ -1,6 +1,6 @@
 //! Commands about what a person is asked.
 
-use steward_kernel::Taken;
+use steward_kernel::{Taken, human};
 
 use super::{Host, Surface};
 use crate::surface::{Answer, Decide, Problem, Reply};
@@ -22,21 +22,14 @@ impl Host {
             );
         }
         let Decide { id, answer, digest } = decide;
-        let approve = match answer {
-            Answer::Yes => true,
-            Answer::No => false,
-            Answer::Always { scope } => {
-                let shown = steward_kernel::escape::shown(&scope);
-                return Err(Problem::new(
-                    "invalid",
-                    format!("the scope `{shown}` was not offered for approval {id}"),
-                )
-                .hint("answer yes or no"));
-            }
+        let answer = match answer {
+            Answer::Yes => human::Answer::Yes,
+            Answer::No => human::Answer::No,
+            Answer::Always { scope } => human::Answer::Always { scope },
         };
         let asked = self.kernel.approvals().await?;
         let run = asked.iter().find(|asked| asked.id == id).map(|a| a.run);
-        let taken = self.kernel.decide(id, approve, &digest, by.name()).await?;
+        let taken = self.kernel.decide(id, answer, &digest, by.name()).await?;
         self.go_on(taken, run).await
     }
 

@@ -12,7 +12,7 @@ impl Host {
         let processes = self.kernel.processes().await?;
         let processes = processes
             .iter()
-            .map(|p| view::process(p, &undoable))
+            .map(|p| self.doing.told(view::process(p, &undoable)))
             .collect();
         Ok(Reply::Processes { processes })
     }
@@ -23,7 +23,7 @@ impl Host {
         let steps = self.kernel.steps(Pid(pid)).await?;
         let exit = self.kernel.exit(Pid(pid)).await?;
         Ok(Reply::Process(Box::new(ProcessDetail {
-            process: view::process(&process, &undoable),
+            process: self.doing.told(view::process(&process, &undoable)),
             steps: steps.into_iter().map(view::step).collect(),
             ok: exit.as_ref().map(|e| e.ok),
             problem: exit

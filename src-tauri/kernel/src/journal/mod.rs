@@ -5,6 +5,7 @@
 //! later, but always before anything that came after them. Rows of the `journal` table hold who,
 //! what, on what, by which right or decision and how it ended: digests and sizes, never contents.
 
+mod answered;
 mod approvals;
 mod calls;
 mod capabilities;
@@ -39,6 +40,7 @@ use crate::provider::Witness;
 pub(crate) use approvals::{Answered, ApprovalRow, Decision, Terms};
 pub(crate) use calls::{About, At, Authority, CallId, CallRow, CallState, ChangeRow, Ended, Uses};
 pub(crate) use processes::NewProcess;
+pub use answered::ApprovalRecord;
 pub use rotate::Retention;
 pub use schema::SCHEMA_VERSION;
 pub use segments::{export, export_piece, verify};
