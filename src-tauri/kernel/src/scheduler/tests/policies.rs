@@ -1,5 +1,7 @@
 //! Policies by name, and small histories worked out by hand.
 
+use proptest::prelude::*;
+
 use super::super::policy::KINDS;
 use super::*;
 use crate::error::Code;
@@ -69,6 +71,18 @@ fn a_wrong_policy_is_refused_with_what_there_is() {
             .len()
             < 100
     );
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_refused_or_written_as_it_is_read(
+        text in "(fifo|round_robin|fair_share|deadline|[a-z_(]{0,9})[( ]{0,2}([a-z_]{0,9}[=, ]{0,2}[0-9)]{0,9}){0,3}",
+    ) {
+        if let Ok(choice) = PolicyChoice::by_name(&text) {
+            let again = PolicyChoice::by_name(&choice.to_string()).unwrap();
+            prop_assert_eq!(choice.to_string(), again.to_string());
+        }
+    }
 }
 
 /// Numbers in the order in which they start, each ending at once.
