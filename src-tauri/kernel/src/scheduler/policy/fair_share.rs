@@ -31,8 +31,7 @@ const AGENTS_KEPT: usize = 64;
 /// its turn ends, at least one token, so that calls which cost nothing cannot hold others up.
 ///
 /// **Waiting:** a call of an agent that was idle waits for one turn at most of each other agent. Of
-/// two agents that both want tokens, neither is ever given more than three quanta more than the
-/// other.
+/// two agents that both want tokens, neither is ever four quanta ahead of the other.
 struct FairShare {
     quantum: u32,
     by_run: bool,

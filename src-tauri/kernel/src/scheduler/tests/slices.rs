@@ -343,7 +343,7 @@ impl Agents {
         *self.given.entry(run).or_default() += i64::from(tokens);
         for other in self.others(run) {
             let since = self.ahead(run, other) - self.apart[&(run, other)];
-            let most = 3 * i64::from(QUANTUM);
+            let most = 4 * i64::from(QUANTUM) - 1;
             assert!(
                 since <= most,
                 "run {run} is {since} tokens ahead of {other}"
