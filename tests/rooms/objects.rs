@@ -447,6 +447,39 @@ async fn a_context_is_bounded_by_the_cores_own_count_and_tells_what_it_leaves_ou
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_a_right_asks_the_person_is_asked_once_for_a_call() {
+    let bed = Bed::with(&[]);
+    let kernel = bed.kernel();
+    let ask = Grant::ask(
+        Resource::Objects {
+            namespace: "shared".to_owned(),
+        },
+        [Right::Read, Right::Write],
+    );
+    let calls = [
+        note_in("shared/notes", "a", "1"),
+        note_in("shared/notes", "b", "2"),
+        json!(["object.list", { "namespace": "shared/notes" }]),
+    ];
+    let mut person = Person::of(&kernel);
+    let grants = [bed.defaults(), vec![ask]].concat();
+    let pid = bed.start_with(&kernel, &calls, grants).await;
+    for (action, yes) in [
+        ("object.create", true),
+        ("object.create", false),
+        ("object.list", true),
+    ] {
+        let asked = person.is_asked().await;
+        assert_eq!(asked.action, action);
+        person.says(&asked, yes).await;
+    }
+    let got = results(&kernel, pid).await;
+    assert_eq!(codes(&got), [Ok(()), Err(Code::Refused), Ok(())]);
+    assert_eq!(got[2].as_ref().unwrap()["objects"][0]["name"], "a");
+    assert_eq!(bed.count("SELECT COUNT(*) FROM approval"), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_example_copies_a_file_and_its_content_never_comes_back_to_the_model() {
     let told = crate::copy_through_object::story().await;
     assert_eq!(told, include_str!("examples/copy_through_object.txt"));

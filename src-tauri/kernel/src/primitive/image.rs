@@ -1,7 +1,7 @@
 //! `image.list`, `image.inspect`, `image.register`.
 
 use super::{Ctx, Outcome, Primitive, by, short};
-use crate::capability::{Resource, Right};
+use crate::capability::{Need, Resource, Right};
 use crate::error::SysError;
 use crate::escape::shown;
 use crate::image::call::{ImageDetail, ImageInfo, ImageInspect, ImageList, ImageRegister};
@@ -15,7 +15,9 @@ impl Primitive for ImageList {
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Vec<ImageInfo>>, SysError> {
         ctx.check(Resource::Images, Right::Read).await?;
         let _slot = ctx.turn().await?;
-        let verdict = ctx.check(Resource::Images, Right::Read).await?;
+        let verdict = ctx
+            .check_again(Need::new(Resource::Images, Right::Read))
+            .await?;
         let list = ctx.inner.registry().await?;
         let detail = format!("{} images", list.len());
         Ok(Outcome::new(list, detail).record(by(verdict)))
@@ -30,7 +32,9 @@ impl Primitive for ImageInspect {
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<ImageDetail>, SysError> {
         ctx.check(Resource::Images, Right::Read).await?;
         let _slot = ctx.turn().await?;
-        let verdict = ctx.check(Resource::Images, Right::Read).await?;
+        let verdict = ctx
+            .check_again(Need::new(Resource::Images, Right::Read))
+            .await?;
         let found = ctx.inner.registered(&self.name, self.version).await?;
         let detail = format!("version {}", found.info.version);
         let record = format!(", digest {}{}", short(&found.info.digest), by(verdict));
@@ -47,7 +51,9 @@ impl Primitive for ImageRegister {
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<ImageInfo>, SysError> {
         ctx.check(Resource::Images, Right::Admin).await?;
         let _slot = ctx.turn().await?;
-        let verdict = ctx.check(Resource::Images, Right::Admin).await?;
+        let verdict = ctx
+            .check_again(Need::new(Resource::Images, Right::Admin))
+            .await?;
         let image = ctx.inner.readable(&self.yaml)?;
         let (yaml, issuer) = (self.yaml, format!("pid {}", ctx.info.pid));
         ctx.settle(move |tx, at| {

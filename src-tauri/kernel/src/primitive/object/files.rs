@@ -36,7 +36,7 @@ impl Primitive for ObjectImport {
             let message = format!("`{}` changed while it was read", shown(&self.path));
             return Err(SysError::new(Code::Conflict, message).hint("import it again"));
         };
-        let by = ctx.may(&namespace, Right::Write).await?;
+        let by = ctx.may_still(&namespace, Right::Write).await?;
         let new = NewObject {
             namespace,
             name: self.name,
@@ -95,7 +95,7 @@ impl Primitive for ObjectExport {
 
 impl ObjectExport {
     async fn content(&self, ctx: &Ctx) -> Result<(ObjectInfo, Vec<u8>), SysError> {
-        ctx.handle(&self.object, Right::Read).await?;
+        ctx.may_reach(&self.object, Right::Read).await?;
         let reached = ctx.reach(&self.object, self.version, Right::Read).await?;
         let bytes = ctx.body(&reached.object).await?;
         Ok((reached.object, bytes))

@@ -27,7 +27,7 @@ impl Primitive for ObjectRead {
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<ObjectText>, SysError> {
         let limit = super::super::bounded("limit", self.limit.unwrap_or(READ_DEFAULT), READ_MOST)?;
-        ctx.handle(&self.object, Right::Read).await?;
+        ctx.may_reach(&self.object, Right::Read).await?;
         let _slot = ctx.turn().await?;
         let Reached { object, by } = ctx.reach(&self.object, self.version, Right::Read).await?;
         let mut text = as_text(&object, ctx.body(&object).await?)?;
@@ -51,7 +51,7 @@ impl Primitive for ObjectInspect {
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<ObjectHistory>, SysError> {
-        ctx.handle(&self.object, Right::Read).await?;
+        ctx.may_reach(&self.object, Right::Read).await?;
         let _slot = ctx.turn().await?;
         let Reached { object, by } = ctx.reach(&self.object, None, Right::Read).await?;
         let (versions, links) = ctx.inner.journal.object_history(object.id).await?;
@@ -84,12 +84,12 @@ impl Primitive for ObjectList {
         let namespace = self.namespace.unwrap_or_else(|| ctx.own_namespace());
         ctx.may(&namespace, Right::Read).await?;
         let _slot = ctx.turn().await?;
-        let verdict = ctx.may(&namespace, Right::Read).await?;
+        let verdict = ctx.may_still(&namespace, Right::Read).await?;
         // What lies below may be denied where what lies above is not: then it is not there.
         let namespaces = ctx.inner.journal.namespaces(namespace).await?;
         let mut allowed = Vec::with_capacity(namespaces.len());
         for namespace in namespaces {
-            if ctx.may(&namespace, Right::Read).await.is_ok() {
+            if ctx.may_still(&namespace, Right::Read).await.is_ok() {
                 allowed.push(namespace);
             }
         }
@@ -117,7 +117,10 @@ impl Primitive for ObjectDiff {
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Difference>, SysError> {
-        ctx.handle(&self.object, Right::Diff).await?;
+        ctx.may_reach(&self.object, Right::Diff).await?;
+        if let Some(with) = &self.with {
+            ctx.may_reach(with, Right::Diff).await?;
+        }
         let _slot = ctx.turn().await?;
         let Reached { object, by } = ctx.reach(&self.object, self.version, Right::Diff).await?;
         let with = self.with.as_ref().unwrap_or(&self.object);

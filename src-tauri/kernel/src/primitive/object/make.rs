@@ -31,12 +31,16 @@ impl Primitive for ObjectCreate {
         }
         let namespace = self.namespace.unwrap_or_else(|| ctx.own_namespace());
         ctx.may(&namespace, Right::Write).await?;
+        for parent in &self.made_from {
+            ctx.may_reach(&ObjectRef::Handle(*parent), Right::Link)
+                .await?;
+        }
         let _slot = ctx.turn().await?;
         for parent in &self.made_from {
             ctx.reach(&ObjectRef::Handle(*parent), None, Right::Link)
                 .await?;
         }
-        let by = ctx.may(&namespace, Right::Write).await?;
+        let by = ctx.may_still(&namespace, Right::Write).await?;
         let new = NewObject {
             namespace,
             name: self.name,
@@ -66,7 +70,7 @@ impl Primitive for ObjectUpdate {
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<ObjectInfo>, SysError> {
         fits(self.text.len() as u64)?;
-        ctx.handle(&self.object, Right::Write).await?;
+        ctx.may_reach(&self.object, Right::Write).await?;
         let _slot = ctx.turn().await?;
         let Reached { object, by } = ctx.reach(&self.object, None, Right::Write).await?;
         let (call, base, text) = (ctx.row.id, self.base, self.text);
@@ -86,7 +90,7 @@ impl Primitive for ObjectDelete {
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<()>, SysError> {
-        ctx.handle(&self.object, Right::Delete).await?;
+        ctx.may_reach(&self.object, Right::Delete).await?;
         let _slot = ctx.turn().await?;
         let Reached { object, by } = ctx.reach(&self.object, None, Right::Delete).await?;
         ctx.settle(move |tx, at| {
@@ -103,7 +107,7 @@ impl Primitive for ObjectKeep {
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<ObjectInfo>, SysError> {
-        ctx.handle(&self.object, Right::Write).await?;
+        ctx.may_reach(&self.object, Right::Write).await?;
         let _slot = ctx.turn().await?;
         let Reached { object, by } = ctx.reach(&self.object, None, Right::Write).await?;
         ctx.settle(move |tx, at| {
@@ -121,7 +125,8 @@ impl Primitive for ObjectLink {
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Link>, SysError> {
-        ctx.handle(&self.from, Right::Link).await?;
+        ctx.may_reach(&self.from, Right::Link).await?;
+        ctx.may_reach(&self.to, Right::Link).await?;
         let _slot = ctx.turn().await?;
         let from = ctx.reach(&self.from, None, Right::Link).await?;
         let to = ctx.reach(&self.to, None, Right::Link).await?;
@@ -153,10 +158,11 @@ impl Primitive for ObjectView {
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<ViewInfo>, SysError> {
         let namespace = self.namespace.unwrap_or_else(|| ctx.own_namespace());
         ctx.may(&namespace, Right::Write).await?;
+        ctx.may_show(&self.objects).await?;
         let _slot = ctx.turn().await?;
         let objects = ctx.in_order(&self.objects).await?;
         let ids: Vec<ObjectId> = objects.iter().map(|reached| reached.object.id).collect();
-        let verdict = ctx.may(&namespace, Right::Write).await?;
+        let verdict = ctx.may_still(&namespace, Right::Write).await?;
         let name = self.name;
         let order = match &self.policy {
             Some(policy) => policy.in_words(),
@@ -182,15 +188,21 @@ impl Primitive for ObjectView {
 }
 
 impl Ctx {
-    /// Objects that the caller may show to a model, each once, in the order given.
-    pub(super) async fn in_order(&self, named: &[ObjectRef]) -> Result<Vec<Reached>, SysError> {
+    /// Checks the right to show each of these objects, before the call waits for its turn.
+    pub(super) async fn may_show(&self, named: &[ObjectRef]) -> Result<(), SysError> {
         if named.len() > VIEW_MOST {
-            let message = format!(
-                "`{}` objects are named, `{VIEW_MOST}` is the most",
-                named.len()
-            );
+            let count = named.len();
+            let message = format!("`{count}` objects are named, `{VIEW_MOST}` is the most");
             return Err(SysError::new(Code::Limit, message).hint("summarise the oldest of them"));
         }
+        for object in named {
+            self.may_reach(object, Right::Materialize).await?;
+        }
+        Ok(())
+    }
+
+    /// Objects that the caller may show to a model, each once, in the order given.
+    pub(super) async fn in_order(&self, named: &[ObjectRef]) -> Result<Vec<Reached>, SysError> {
         let mut all: Vec<Reached> = Vec::with_capacity(named.len());
         for object in named {
             let reached = self.reach(object, None, Right::Materialize).await?;

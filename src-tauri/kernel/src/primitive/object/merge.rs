@@ -23,8 +23,9 @@ impl Primitive for ProcessMerge {
         ctx.check(Resource::Processes, Right::Use).await?;
         ctx.own_child(self.child).await?;
         let (from, into) = (Namespace::of_process(self.child), ctx.own_namespace());
+        ctx.may(&into, Right::Write).await?;
         let _slot = ctx.turn().await?;
-        let by = ctx.may(&into, Right::Write).await?;
+        let by = ctx.may_still(&into, Right::Write).await?;
         let objects = self.chosen(ctx, &from).await?;
         let call = ctx.row.id;
         ctx.settle(move |tx, at| {

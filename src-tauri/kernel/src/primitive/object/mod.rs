@@ -11,7 +11,7 @@ mod merge;
 mod show;
 
 use super::{Ctx, Outcome, json};
-use crate::capability::{Resource, Right, Verdict};
+use crate::capability::{Need, Resource, Right, Verdict};
 use crate::error::{Code, SysError};
 use crate::escape::shown;
 use crate::journal::{At, CallState, Ended, Tx, objects};
@@ -36,55 +36,52 @@ impl Ctx {
             .unwrap_or_else(|| self.own_namespace())
     }
 
-    async fn may(&self, namespace: &Namespace, right: Right) -> Result<Verdict, SysError> {
-        let namespace = namespace.as_str().to_owned();
-        self.check(Resource::Objects { namespace }, right).await
-    }
-
-    /// The handle of an object that the caller has a right to.
-    async fn handle(
+    /// Lets it through, or asks the person where that is what is said.
+    pub(super) async fn may(
         &self,
-        object: &ObjectRef,
+        namespace: &Namespace,
         right: Right,
-    ) -> Result<(ObjectId, Verdict), SysError> {
-        match object {
-            ObjectRef::Named(named) => {
-                let namespace = self.namespace_of(named);
-                let by = self.may(&namespace, right).await?;
-                let name = named.name.clone();
-                let found = self
-                    .inner
-                    .journal
-                    .object_named(namespace.clone(), name)
-                    .await?;
-                let id = found.ok_or_else(|| {
-                    let name = shown(named.name.as_str());
-                    let message = format!("there is no `{name}` in `{namespace}`");
-                    SysError::new(Code::NotFound, message).hint("list objects with object.list")
-                })?;
-                Ok((id, by))
-            }
-            ObjectRef::Handle(id) => {
-                let namespace = self.inner.journal.object_namespace(*id).await?;
-                let namespace = namespace.ok_or_else(|| not_yours(*id))?;
-                match self.may(&namespace, right).await {
-                    Ok(by) => Ok((*id, by)),
-                    Err(error) if error.code == Code::Denied => Err(not_yours(*id)),
-                    Err(error) => Err(error),
-                }
-            }
-        }
+    ) -> Result<Verdict, SysError> {
+        self.check_need(need(namespace, right)).await
     }
 
-    /// An object that the caller has a right to, at a version.
+    /// The same when the call's turn has come: nothing is asked any more.
+    async fn may_still(&self, namespace: &Namespace, right: Right) -> Result<Verdict, SysError> {
+        self.check_again(need(namespace, right)).await
+    }
+
+    /// Checks the right to an object, before the call waits for its turn.
+    async fn may_reach(&self, object: &ObjectRef, right: Right) -> Result<(), SysError> {
+        let namespace = self.lives_in(object).await?;
+        self.may(&namespace, right)
+            .await
+            .map(drop)
+            .map_err(|error| told_of(object, error))
+    }
+
+    /// An object at a version, once the call's turn has come.
     async fn reach(
         &self,
         object: &ObjectRef,
         version: Option<u32>,
         right: Right,
     ) -> Result<Reached, SysError> {
-        let (id, by) = self.handle(object, right).await?;
-        let found = self.inner.journal.object(id, version).await?;
+        let namespace = self.lives_in(object).await?;
+        let by = self.may_still(&namespace, right).await;
+        let by = by.map_err(|error| told_of(object, error))?;
+        let journal = &self.inner.journal;
+        let id = match object {
+            ObjectRef::Handle(id) => *id,
+            ObjectRef::Named(named) => {
+                let found = journal.object_named(namespace.clone(), named.name.clone());
+                found.await?.ok_or_else(|| {
+                    let name = shown(named.name.as_str());
+                    let message = format!("there is no `{name}` in `{namespace}`");
+                    SysError::new(Code::NotFound, message).hint("list objects with object.list")
+                })?
+            }
+        };
+        let found = journal.object(id, version).await?;
         let object = found.ok_or_else(|| match version {
             Some(version) => {
                 let message = format!("object `{id}` has no version `{version}`, or is gone");
@@ -93,6 +90,16 @@ impl Ctx {
             None => objects::gone(id),
         })?;
         Ok(Reached { object, by })
+    }
+
+    async fn lives_in(&self, object: &ObjectRef) -> Result<Namespace, SysError> {
+        match object {
+            ObjectRef::Named(named) => Ok(self.namespace_of(named)),
+            ObjectRef::Handle(id) => {
+                let namespace = self.inner.journal.object_namespace(*id).await?;
+                namespace.ok_or_else(|| not_yours(*id))
+            }
+        }
     }
 
     /// The content of an object.
@@ -137,6 +144,19 @@ impl Ctx {
         self.recorded
             .store(true, std::sync::atomic::Ordering::Release);
         Ok(done)
+    }
+}
+
+fn need(namespace: &Namespace, right: Right) -> Need {
+    let namespace = namespace.as_str().to_owned();
+    Need::new(Resource::Objects { namespace }, right)
+}
+
+/// A handle that is denied is told as one that is none.
+fn told_of(object: &ObjectRef, error: SysError) -> SysError {
+    match object {
+        ObjectRef::Handle(id) if error.code == Code::Denied => not_yours(*id),
+        _ => error,
     }
 }
 

@@ -29,8 +29,9 @@ impl Primitive for ObjectMaterialize {
         if let Some(view) = &self.view {
             ctx.may(&ctx.namespace_of(view), Right::Read).await?;
         }
-        let _slot = ctx.turn().await?;
         let (objects, policy) = self.chosen(ctx).await?;
+        ctx.may_show(&objects).await?;
+        let _slot = ctx.turn().await?;
         let budget = self.tokens.unwrap_or(policy.tokens);
         if !(1..=TOKENS_MOST).contains(&budget) {
             return Err(
