@@ -69,7 +69,17 @@ impl PrefixCache {
     }
 
     /// Keeps a sequence, in place of those it goes on from, and drops the oldest beyond the limits.
+    /// Where a kept one goes on from it, that one stays alone.
     pub(crate) fn keep(&mut self, sequence: Sequence) {
+        if sequence.tokens.is_empty() {
+            return;
+        }
+        let longer = |kept: &Sequence| kept.tokens.starts_with(&sequence.tokens);
+        if let Some(index) = self.kept.iter().position(longer) {
+            let found = self.kept.remove(index);
+            self.kept.push(found);
+            return;
+        }
         self.kept
             .retain(|kept| !sequence.tokens.starts_with(&kept.tokens));
         self.kept.push(sequence);
@@ -166,8 +176,11 @@ mod tests {
         let mut prefixes = PrefixCache::new(SHAPE);
         for first in 1..=20 {
             run(&mut prefixes, &[first, 1, 2, 3]);
+            // What is a beginning of a kept one takes no place of its own.
+            run(&mut prefixes, &[first, 1, 2]);
         }
         assert_eq!(prefixes.kept.len(), MAX_KEPT);
+        assert!(prefixes.kept.iter().all(|kept| kept.tokens.len() == 4));
         assert_eq!(run(&mut prefixes, &[20, 1, 2, 9]), 3);
         assert_eq!(run(&mut prefixes, &[1, 1, 2, 9]), 0);
     }

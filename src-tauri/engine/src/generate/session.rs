@@ -98,8 +98,8 @@ impl Engine {
 
 impl Session {
     /// Generates until `quantum` more tokens (`None`: to the end), the end, `pause` or `cancel`.
-    /// A step of the prompt, up to 128 tokens, counts as one token of the quantum; both flags are
-    /// looked at before each. The tokens are the same however the session is paused.
+    /// A step of the prompt, up to 128 tokens, counts as one token of the quantum, and so does one
+    /// token of each text of a search; both flags are looked at before each. The tokens are the same however the session is paused.
     ///
     /// # Errors
     /// [`EngineError::InvalidRequest`] for a session that has ended, [`EngineError::Constraint`]
@@ -304,8 +304,7 @@ impl Session {
                 text: &mut self.out.text,
                 on_token,
             };
-            for branch in self.branches.drain(..) {
-                let mut branch = branch;
+            for mut branch in self.branches.drain(..) {
                 told.close(&mut branch.text);
                 self.out.ids = branch.ids;
                 self.out.logprobs = branch.logprobs;
