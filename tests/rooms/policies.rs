@@ -78,12 +78,14 @@ async fn each_policy_says_to_each_action_in_its_scope_what_it_says() {
         ..Scope::default()
     };
     type Where<'a> = &'a dyn Fn(&Bed) -> Scope;
+    type Ends = Vec<Result<(), Code>>;
+    type Row<'a> = (&'static str, Policy, Where<'a>, Vec<Value>, Ends);
     let (a, twice) = (
         write("docs/a", "x"),
         vec![write("docs/a", "x"), write("docs/a", "y")],
     );
     // An action, a policy, its scope, calls, how they end where the person says no to all questions.
-    let rows: Vec<(&str, Policy, Where<'_>, Vec<Value>, Vec<Result<(), Code>>)> = vec![
+    let rows: Vec<Row<'_>> = vec![
         (
             "fs.write",
             AlwaysAllow,

@@ -281,10 +281,11 @@ fn a_lease_is_never_longer_than_granted_whatever_the_clocks_do() {
     const LEASE: u64 = 10_000;
     const DAY: u64 = 24 * 60 * 60 * 1000;
     type Clock = (Option<&'static str>, u64, u64);
+    type Row = (Clock, u64, Option<u64>, Option<Clock>, Result<(), Code>);
     let (yes, denied) = (Ok(()), Err(Code::Denied));
     // The clock before, what passes, what the wall clock is set to then; the clock after a restart
     // (where there is one); what a read says then.
-    let rows: [(Clock, u64, Option<u64>, Option<Clock>, Result<(), Code>); 9] = [
+    let rows: [Row; 9] = [
         ((None, NOON, 0), LEASE - 1, None, None, yes),
         ((None, NOON, 0), LEASE, None, None, denied),
         // The wall clock jumps.

@@ -210,17 +210,14 @@ impl Capability {
 
 /// Why nothing covers a need: the nearest miss, where there is one.
 fn nothing(held: &[Capability], need: &Need, now: &Now) -> String {
-    let misses = held.iter().filter_map(|capability| {
+    let miss = held.iter().rev().find_map(|capability| {
         let why = coverage(capability, need, now);
-        let told = match &why {
-            Why::OtherResource | Why::OtherRight => return None,
-            why => format!("capability {} {why}", capability.id),
-        };
-        Some(told)
+        match &why {
+            Why::OtherResource | Why::OtherRight => None,
+            why => Some(format!("capability {} {why}", capability.id)),
+        }
     });
-    misses
-        .last()
-        .unwrap_or_else(|| "the process holds no capability for it".to_owned())
+    miss.unwrap_or_else(|| "the process holds no capability for it".to_owned())
 }
 
 fn denied(need: &Need, why: &str) -> SysError {

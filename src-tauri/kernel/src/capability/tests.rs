@@ -202,8 +202,9 @@ fn a_wish_is_cut_to_what_is_held() {
         depth: Some(depth),
         ..allow("{}")
     };
-    // (held, wanted, given or the code of the refusal)
-    let rows: Vec<(Vec<Grant>, Grant, Result<Vec<Grant>, Code>)> = vec![
+    /// What is held, what is wanted, and what is given or the code of the refusal.
+    type Row = (Vec<Grant>, Grant, Result<Vec<Grant>, Code>);
+    let rows: Vec<Row> = vec![
         (vec![], allow("{}"), Err(Code::Denied)),
         (vec![allow("{}")], allow("{}"), Ok(vec![allow("{}")])),
         (vec![allow("{}")], allow(docs), Ok(vec![allow(docs)])),

@@ -97,7 +97,7 @@ fn duration(ms: u64) -> String {
     ];
     let fits = units
         .into_iter()
-        .find(|(unit, _)| ms >= *unit && ms % unit == 0);
+        .find(|(unit, _)| ms >= *unit && ms.is_multiple_of(*unit));
     match fits {
         Some((unit, name)) if ms == unit => format!("1 {name}"),
         Some((unit, name)) => format!("{} {name}s", ms / unit),
