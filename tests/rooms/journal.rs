@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use steward_kernel::audit::{Format, verify::What};
 use steward_kernel::syscall::{FsRead, FsWrite, HumanApprove, HumanAsk, HumanTell};
 use steward_kernel::{Code, Exit, Kernel, KernelEvent, Pid, SCHEMA_VERSION, Sys, SysError};
 
@@ -192,6 +193,10 @@ fn a_journal_of_version_1_is_taken_over_and_a_copy_kept() {
         let kernel = bed.kernel();
         assert_eq!(kernel.exit(Pid(3)).await.unwrap().unwrap().answer, "done");
         assert_eq!(rows(&kernel, None).await.len(), 1);
+        // Its row is in the chain.
+        let told = kernel.verify().await.unwrap();
+        let found: Vec<_> = told.findings.iter().map(|finding| finding.what).collect();
+        assert_eq!((told.rows, found), (1, vec![What::NoHead]));
         // What had not ended goes on, with the rights it had.
         Person::of(&kernel).always_says(true);
         assert_eq!(kernel.resume(None).await.unwrap(), 1);
@@ -288,7 +293,11 @@ fn contents_are_never_in_the_journal_and_not_in_its_file_after_the_end() {
         let all = rows(&kernel, None).await;
         assert!(all.len() > 15, "{all:?}");
         for row in all {
-            assert!(!row.detail.contains("MARK"), "{row:?}");
+            assert!(!format!("{row:?}").contains("MARK"), "{row:?}");
+        }
+        for format in [Format::Jsonl, Format::Otel] {
+            let (lines, _) = kernel.export_piece(format, 0).await.unwrap();
+            assert!(!lines.is_empty() && !lines.concat().contains("MARK"));
         }
     });
     assert_eq!(bed.text("old"), SECRETS[2]);

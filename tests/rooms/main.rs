@@ -9,6 +9,7 @@
 )]
 
 mod approvals;
+mod audit;
 mod bed;
 mod capabilities;
 #[expect(dead_code, reason = "its `main` is for `cargo run --example`")]

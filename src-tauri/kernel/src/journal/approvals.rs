@@ -375,7 +375,11 @@ impl Journal {
                     kind: "decision",
                     name: &name,
                     detail,
-                    audit: Audit::default(),
+                    audit: Audit {
+                        resource: Some("the person".to_owned()),
+                        by: Some(by),
+                        ..Audit::default()
+                    },
                 },
             )?;
             Ok(Some(call))
@@ -443,13 +447,15 @@ fn decide(
     .map_err(failed)?;
     let once = capability.map_or(String::new(), |c| format!(", capability {c} for one use"));
     let always = standing.map_or(String::new(), |s| format!(", standing grant {s}"));
+    let shown = view.and_then(|view| from_json::<Approval>(&view).ok());
     let audit = Audit {
+        // What a process asks in its own words is content, and so are titles.
+        resource: shown
+            .filter(|shown| shown.kind != human::EffectKind::Other)
+            .map(|shown| shown.path)
+            .filter(|path| path.starts_with('/')),
         capability,
-        decision: Some(if capability.is_some() {
-            "approved"
-        } else {
-            "refused"
-        }),
+        decision: Some(if capability.is_some() { "yes" } else { "no" }),
         by: Some(by.to_owned()),
         ..Audit::default()
     };

@@ -160,16 +160,32 @@ impl Uses {
 }
 
 /// Which process and call a row is about.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct At {
     pub pid: Pid,
     pub run: RunId,
     pub seq: u64,
     pub name: &'static str,
     pub now_ms: u64,
+    /// What the row says of the call.
+    pub audit: Audit,
 }
 
 impl At {
+    /// The same, later.
+    pub(crate) fn later(self, now_ms: u64) -> Self {
+        let more = now_ms.saturating_sub(self.now_ms);
+        let run_ms = self.audit.run_ms.map(|ms| ms.saturating_add(more));
+        Self {
+            now_ms,
+            audit: Audit {
+                run_ms,
+                ..self.audit
+            },
+            ..self
+        }
+    }
+
     pub(crate) fn row(&self, kind: &'static str, detail: String) -> Row<'static> {
         Row {
             at_ms: self.now_ms,
@@ -179,7 +195,16 @@ impl At {
             kind,
             name: self.name,
             detail,
-            audit: Audit::default(),
+            audit: match kind {
+                "outcome" => self.audit.clone(),
+                // How long it took and what it used is known at its end.
+                _ => Audit {
+                    wait_ms: None,
+                    run_ms: None,
+                    facts: None,
+                    ..self.audit.clone()
+                },
+            },
         }
     }
 }

@@ -165,8 +165,8 @@ impl Journal {
         now: Now,
     ) -> Result<Vec<CapabilityId>, SysError> {
         self.write(move |tx| {
-            if let Some((call, ..)) = from {
-                let before = issued_by(tx, call)?;
+            if let Some((call, ..)) = &from {
+                let before = issued_by(tx, *call)?;
                 if !before.is_empty() {
                     return Ok(before);
                 }
@@ -175,14 +175,14 @@ impl Journal {
             for grant in &grants {
                 let issue = Issue {
                     subject: to,
-                    parent: from.map(|(.., parent)| parent),
+                    parent: from.as_ref().map(|(.., parent)| *parent),
                     issuer: &issuer,
-                    call: from.map(|(call, ..)| call),
+                    call: from.as_ref().map(|(call, ..)| *call),
                     now: &now,
                 };
                 let id = issue_to(tx, &issue, grant)?;
                 let detail = format!("capability {id} to process {to}: {grant}");
-                match from {
+                match &from {
                     Some((_, at, _)) => append(tx, &at.row("executing", detail))?,
                     None => told(tx, to, "capability.grant", detail, &issuer, now.wall_ms)?,
                 }

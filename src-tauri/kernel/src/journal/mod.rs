@@ -37,10 +37,10 @@ use crate::executor::{self, Executor};
 use crate::process::{Pid, RunId};
 use crate::provider::Witness;
 
+pub use answered::ApprovalRecord;
 pub(crate) use approvals::{Answered, ApprovalRow, Decision, Terms};
 pub(crate) use calls::{About, At, Authority, CallId, CallRow, CallState, ChangeRow, Ended, Uses};
 pub(crate) use processes::NewProcess;
-pub use answered::ApprovalRecord;
 pub use rotate::Retention;
 pub use schema::SCHEMA_VERSION;
 pub use segments::{export, export_piece, verify};

@@ -205,7 +205,7 @@ pub(super) fn happened(
         kind: "process",
         name,
         detail,
-        audit: Audit::default(),
+        audit: about(process.pid),
     };
     append(tx, &row)
 }
@@ -311,7 +311,7 @@ fn create(tx: &Tx<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
             kind: "process",
             name,
             detail,
-            audit: Audit::default(),
+            audit: about(pid),
         },
     )?;
     select(tx, "WHERE pid = ?1", Some(pid.0))?
@@ -374,7 +374,7 @@ fn end(tx: &Tx<'_>, process: &ProcessInfo, exit: &Exit) -> Result<Vec<u64>, SysE
             kind: "process",
             name: process.state.as_str(),
             detail,
-            audit: Audit::default(),
+            audit: about(process.pid),
         },
     )?;
     Ok(lapsed)
@@ -432,4 +432,12 @@ fn exit_of(db: &Connection, pid: Pid) -> Result<Option<Exit>, SysError> {
         .optional()
         .map_err(failed)?;
     text.flatten().map(|t| from_json(&t)).transpose()
+}
+
+/// A row about a process as a whole.
+fn about(pid: Pid) -> Audit {
+    Audit {
+        resource: Some(format!("process {pid}")),
+        ..Audit::default()
+    }
 }

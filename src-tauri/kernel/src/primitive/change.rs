@@ -4,11 +4,13 @@
 //! says yes to is the plan's digest; if the files stand otherwise when the yes comes, they are asked
 //! anew.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 
+use super::noted::at_path;
 use super::person::Asking;
 use super::rights::{needs_of, paths_of};
 use super::{Ctx, Outcome, Primitive, by, ended_as, json, short};
@@ -35,6 +37,10 @@ impl Primitive for FsWrite {
             self.text.len(),
             short(&sha)
         )
+    }
+
+    fn resource(&self, workspace: &Path) -> Option<String> {
+        Some(at_path(workspace, &self.path))
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Written>, SysError> {
@@ -78,6 +84,10 @@ impl Primitive for FsMkdir {
         shown(&self.path)
     }
 
+    fn resource(&self, workspace: &Path) -> Option<String> {
+        Some(at_path(workspace, &self.path))
+    }
+
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Changed>, SysError> {
         changed(ctx, Change::Mkdir { path: self.path }).await
     }
@@ -86,6 +96,10 @@ impl Primitive for FsMkdir {
 impl Primitive for FsMove {
     fn subject(&self) -> String {
         format!("{} to {}", shown(&self.from), shown(&self.to))
+    }
+
+    fn resource(&self, workspace: &Path) -> Option<String> {
+        Some(at_path(workspace, &self.from))
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Changed>, SysError> {
@@ -100,6 +114,10 @@ impl Primitive for FsMove {
 impl Primitive for FsDelete {
     fn subject(&self) -> String {
         shown(&self.path)
+    }
+
+    fn resource(&self, workspace: &Path) -> Option<String> {
+        Some(at_path(workspace, &self.path))
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Changed>, SysError> {
@@ -271,7 +289,7 @@ impl Wanted {
             let change_row = Some((root.to_string_lossy().into_owned(), plan.clone()));
             let journal = &inner.journal;
             if !journal
-                .executing(call, at, by, change_row, record.clone())
+                .executing(call, at.clone(), by, change_row, record.clone())
                 .await?
             {
                 // What spared the person a question no longer does: they are asked.
@@ -287,10 +305,7 @@ impl Wanted {
             let applied = inner
                 .on_files(move |files| files.apply(&root, &change, &plan))
                 .await;
-            let at = crate::journal::At {
-                now_ms: inner.providers.clock.now_ms(),
-                ..at
-            };
+            let at = at.later(inner.providers.clock.now_ms());
             match applied {
                 Err(error) if error.code == Code::Conflict => {
                     journal.nothing_done(call, at).await?;

@@ -1,5 +1,8 @@
 //! `fs.read`, `fs.list`, `fs.stat`: looking at a workspace.
 
+use std::path::Path;
+
+use super::noted::at_path;
 use super::{Ctx, Outcome, Primitive, by, short};
 use crate::capability::{Facts, Need, Right};
 use crate::error::{Code, SysError};
@@ -15,6 +18,10 @@ const LIST_MOST: u32 = 10_000;
 impl Primitive for FsRead {
     fn subject(&self) -> String {
         shown(&self.path)
+    }
+
+    fn resource(&self, workspace: &Path) -> Option<String> {
+        Some(at_path(workspace, &self.path))
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<FileText>, SysError> {
@@ -57,6 +64,10 @@ impl Primitive for FsList {
         shown(&self.path)
     }
 
+    fn resource(&self, workspace: &Path) -> Option<String> {
+        Some(at_path(workspace, &self.path))
+    }
+
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Listing>, SysError> {
         let limit = self.limit.unwrap_or(LIST_DEFAULT);
         let limit = bounded("limit", limit.into(), LIST_MOST.into())?;
@@ -83,6 +94,10 @@ impl Primitive for FsList {
 impl Primitive for FsStat {
     fn subject(&self) -> String {
         shown(&self.path)
+    }
+
+    fn resource(&self, workspace: &Path) -> Option<String> {
+        Some(at_path(workspace, &self.path))
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<FileStat>, SysError> {

@@ -40,11 +40,21 @@ impl Primitive for LlmChat {
         }
         let need = asking_a_core(&self.request.messages);
         ctx.check_need(need.clone()).await?;
+        let (most, temperature) = (self.request.max_tokens, self.request.sampling.temperature);
         let (reply, verdict) = ctx.generate(self.request, self.visible, need).await?;
         if reply.finish == Finish::Cancelled {
             return Err(ctx.stopped());
         }
         let tokens = u64::from(reply.prompt_tokens) + u64::from(reply.tokens);
+        ctx.note_facts(&serde_json::json!({
+            "model": ctx.inner.providers.core.info().model,
+            "input_tokens": reply.prompt_tokens,
+            "output_tokens": reply.tokens,
+            "cached_tokens": reply.cached_tokens,
+            "finish": reply.finish,
+            "max_tokens": most,
+            "temperature": temperature,
+        }));
         let detail = format!(
             "{} tokens read, {} written",
             reply.prompt_tokens, reply.tokens

@@ -6,6 +6,7 @@ mod clock;
 mod files;
 mod image;
 mod llm;
+mod noted;
 mod object;
 mod person;
 mod process;
@@ -16,7 +17,7 @@ mod undo;
 use files::bounded;
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -40,6 +41,11 @@ use crate::syscall::{Module, Record, Syscall};
 pub trait Primitive: Syscall {
     /// What it is about, for the journal: names and sizes, never contents.
     fn subject(&self) -> String;
+    /// What it is done to, where that is known before its rights are checked: a path by its whole
+    /// name. Else the journal has what the rights were checked for.
+    fn resource(&self, _workspace: &Path) -> Option<String> {
+        None
+    }
     /// Checks the caller's rights and does it.
     fn perform(
         self,
@@ -87,6 +93,8 @@ pub struct Ctx {
     since_ms: u64,
     /// Milliseconds that it waited for turns of its module.
     waited_ms: AtomicU64,
+    /// What its rows in the journal say.
+    noted: noted::Noted,
     /// What the call takes a use of.
     taken: rights::Taken,
     /// Whether the person said yes to it as a whole.
@@ -115,8 +123,10 @@ impl Ctx {
             None => CallRow::new(inner.journal.next_call(), seq, S::NAME),
         };
         let clock = &inner.providers.clock;
+        let info = live.info();
         let ctx = Self {
-            info: live.info(),
+            noted: noted::Noted::new(call.resource(&info.workspace)),
+            info,
             row,
             about: About {
                 args,
@@ -189,6 +199,9 @@ impl Ctx {
         self.enter_state(ProcessState::WaitingTool);
         self.tell_step(StepState::Running, "");
         let done = call.perform(self).await;
+        if let Err(error) = &done {
+            self.noted.error(error);
+        }
         let (state, detail, record) = match &done {
             Ok(done) => (
                 CallState::Done,
@@ -245,6 +258,7 @@ impl Ctx {
             seq: self.row.seq,
             name: self.name,
             now_ms: self.inner.providers.clock.now_ms(),
+            audit: self.audit(),
         }
     }
 

@@ -173,6 +173,7 @@ impl Ctx {
         let shown = match stands {
             Some(row) => {
                 if let Some(decision) = row.decision() {
+                    self.noted.answer(decision);
                     return Ok(decision);
                 }
                 journal.renew(row.id, self.inner.now()).await?;
@@ -188,6 +189,7 @@ impl Ctx {
                     EffectKind::Other => format!("in its own words, digest {digest}"),
                     kind => format!("{kind:?} {}, digest {digest}", asked.path),
                 };
+                self.noted.asked();
                 let terms = Terms {
                     lifetime_ms,
                     now: self.inner.now(),
@@ -205,6 +207,7 @@ impl Ctx {
             let row = row.filter(|row| row.id == id);
             if let Some(decision) = row.as_ref().and_then(ApprovalRow::decision) {
                 self.enter_state(ProcessState::WaitingTool);
+                self.noted.answer(decision);
                 return Ok(decision);
             }
             let left = row.and_then(|row| row.left_ms(&self.inner.now().steady));

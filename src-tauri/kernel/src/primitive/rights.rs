@@ -170,7 +170,12 @@ impl Ctx {
         let held = self.inner.rights_of(&self.live).await?;
         let standing = self.inner.standing().await?;
         let now = self.inner.now();
-        let ruling = policy::rule(&held, &standing, needs, &self.act(kind), &now)?;
+        let ruled = policy::rule(&held, &standing, needs, &self.act(kind), &now);
+        if self.record != Record::Nothing {
+            let verdict = ruled.as_ref().map(|ruling| &ruling.verdict);
+            self.noted.ruling(&self.info.workspace, needs, verdict);
+        }
+        let ruling = ruled?;
         self.taken.note(needs, &ruling);
         Ok(ruling.verdict)
     }

@@ -125,7 +125,7 @@ impl Ctx {
         let done = self
             .inner
             .journal
-            .settle(self.row.id, at, move |tx| {
+            .settle(self.row.id, at.clone(), move |tx| {
                 let done = work(tx, &at)?;
                 uses.take(tx)?;
                 let ended = Ended {

@@ -210,7 +210,7 @@ impl Ctx {
             let detail = format!("undo of run {run}, {} steps, {by_whom}", steps.len());
             if !inner
                 .journal
-                .executing(call, at, authority, None, detail)
+                .executing(call, at.clone(), authority, None, detail)
                 .await?
             {
                 if once.is_none() {
@@ -228,7 +228,7 @@ impl Ctx {
                 kept: Vec::new(),
             };
             for step in steps {
-                take(&inner, &root, call, at, &step, &mut undone).await?;
+                take(&inner, &root, call, at.clone(), &step, &mut undone).await?;
             }
             let result = Ok(json(&undone)?);
             let ended = Ended {
@@ -294,7 +294,7 @@ async fn take(
     let workspace = root.to_string_lossy().into_owned();
     inner
         .journal
-        .change(call, at, workspace, plan.clone(), step.back.words())
+        .change(call, at.clone(), workspace, plan.clone(), step.back.words())
         .await?;
     let (place, change) = (root.to_owned(), step.back.change());
     let applied = inner
