@@ -18,6 +18,7 @@ use crate::human::{Question, Standing};
 use crate::image::Image;
 use crate::journal::{CallId, CommitHook, Journal, NewProcess};
 use crate::live::Live;
+use crate::outside::{Network, Random, Shell, SystemRandom};
 use crate::primitive::step_state;
 use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
 use crate::program::Program;
@@ -39,6 +40,12 @@ pub struct Providers {
     pub clock: Arc<dyn Clock>,
     /// Where tasks run.
     pub executor: Arc<dyn Executor>,
+    /// Other programs, where they can be run confined.
+    pub shell: Option<Arc<dyn Shell>>,
+    /// The way out to the network, where there is one.
+    pub network: Option<Arc<dyn Network>>,
+    /// Chance.
+    pub random: Arc<dyn Random>,
     /// Where generations go that wait while memory is short.
     pub snapshots: Arc<dyn Snapshots>,
     /// Who vouches for the journal's end.
@@ -54,6 +61,9 @@ impl Providers {
             core,
             clock,
             executor: Arc::new(TokioExecutor),
+            shell: None,
+            network: None,
+            random: Arc::new(SystemRandom),
             snapshots: Arc::new(MemorySnapshots::default()),
             witness: Arc::new(NoWitness),
         }

@@ -22,6 +22,7 @@ mod kernel;
 mod lifecycle;
 mod live;
 pub mod object;
+pub mod outside;
 pub mod primitive;
 pub mod process;
 mod program;

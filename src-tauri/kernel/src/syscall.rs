@@ -13,6 +13,7 @@ pub use crate::image::call::*;
 pub use crate::object::call::*;
 use crate::object::compose::Context;
 use crate::object::{Link, ObjectInfo};
+use crate::outside::{Fetched, Ran};
 use crate::process::{Pid, ProcessInfo, Signal};
 use crate::provider::{ChatReply, ChatRequest, FileStat, Listing, Message};
 
@@ -43,12 +44,16 @@ modules! {
     Human,
     /// Processes.
     Process,
-    /// Time.
+    /// Time and chance.
     Clock,
     /// Objects.
     Object,
     /// Images.
     Image,
+    /// Other programs.
+    Shell,
+    /// The network.
+    Net,
 }
 
 /// What a call does to the world.
@@ -59,7 +64,7 @@ pub enum Effect {
     Read,
     /// Changes the kernel's own state only.
     Internal,
-    /// Changes a person's files; asks unless a right allows it.
+    /// Changes a person's files, or something outside; asks unless a right allows it.
     Irreversible,
 }
 
@@ -211,6 +216,9 @@ syscalls! {
     ImageList => Vec<ImageInfo>, "image.list", Image, Read, Outcome, "lists the images that processes start from", |_c| "list images";
     ImageInspect => ImageDetail, "image.inspect", Image, Read, Outcome, "tells what an image says", |c| format!("look at image {}", c.name);
     ImageRegister => ImageInfo, "image.register", Image, Internal, Steps, "registers an image, or a new version of one", |_c| "register an image";
+    ShellRun => Ran, "shell.run", Shell, Irreversible, Steps, "runs a program, confined, by its argument vector", |c| format!("run {}", c.argv.join(" "));
+    NetFetch => Fetched, "net.fetch", Net, Irreversible, Steps, "makes a request to a host", |c| format!("{} {}", c.method, c.url);
+    RandomBytes => String, "random.bytes", Clock, Read, Outcome, "random bytes, in hexadecimal digits", |_c| "";
     ClockNow => u64, "clock.now", Clock, Read, Outcome, "Unix time in milliseconds", |_c| "look at the clock";
     ClockSleep => (), "clock.sleep", Clock, Internal, Steps, "waits a number of milliseconds", |c| format!("wait {} ms", c.ms);
 }
@@ -548,6 +556,44 @@ pub struct ProcessSignal {
     pub pid: Pid,
     /// The signal.
     pub signal: Signal,
+}
+
+/// Arguments of `shell.run`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ShellRun {
+    /// The program and its arguments: a vector, never a line for a shell to take apart.
+    pub argv: Vec<String>,
+    /// Folder within the workspace to start in; its root where absent.
+    #[serde(default)]
+    pub folder: Option<String>,
+    /// What it reads from its standard input.
+    #[serde(default)]
+    pub input: String,
+    /// Milliseconds that it may run (at most an hour; a minute where absent).
+    #[serde(default)]
+    pub limit_ms: Option<u64>,
+}
+
+/// Arguments of `net.fetch`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NetFetch {
+    /// GET, HEAD, POST, PUT, PATCH or DELETE.
+    pub method: String,
+    /// The whole address.
+    pub url: String,
+    /// What is sent.
+    #[serde(default)]
+    pub body: String,
+    /// Milliseconds that it may take (at most an hour; a minute where absent).
+    #[serde(default)]
+    pub limit_ms: Option<u64>,
+}
+
+/// Arguments of `random.bytes`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RandomBytes {
+    /// How many (1 to 1,024).
+    pub count: u32,
 }
 
 /// Arguments of `clock.now`.

@@ -8,6 +8,7 @@ mod image;
 mod llm;
 mod noted;
 mod object;
+mod outside;
 mod person;
 mod process;
 mod rights;

@@ -207,7 +207,8 @@ fn usual_limit(module: Module) -> usize {
     match module {
         // One generation at a time uses every core of the machine.
         Module::Llm => 1,
-        Module::Fs => 4,
+        Module::Fs | Module::Shell => 4,
+        Module::Net => 8,
         Module::Human | Module::Process | Module::Clock | Module::Object | Module::Image => 64,
     }
 }
