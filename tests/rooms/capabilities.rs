@@ -63,6 +63,9 @@ fn one_of_each() -> Vec<Value> {
         json!(["image.list", {}]),
         json!(["image.inspect", { "name": "script" }]),
         json!(["image.register", { "yaml": "" }]),
+        json!(["shell.run", { "argv": ["true"] }]),
+        json!(["net.fetch", { "method": "GET", "url": "https://example.org" }]),
+        json!(["random.bytes", { "count": 8 }]),
         json!(["clock.now", {}]),
         sleep(0),
     ]

@@ -23,6 +23,7 @@ mod generations;
 mod images;
 mod journal;
 mod objects;
+mod outside;
 mod policies;
 mod processes;
 mod rights;

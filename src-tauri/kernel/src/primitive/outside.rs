@@ -40,12 +40,6 @@ impl Primitive for ShellRun {
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Ran>, SysError> {
         let command = self.command(ctx)?;
-        let Some(shell) = ctx.inner.providers.shell.clone() else {
-            return Err(
-                SysError::new(Code::Unavailable, "programs cannot be run confined here")
-                    .hint("do it without another program"),
-            );
-        };
         let facts = Facts {
             path: Some(command.folder.clone()),
             argv: Some(command.argv.clone()),
@@ -59,6 +53,13 @@ impl Primitive for ShellRun {
             bound: json(&(&command, &folder))?,
             preview: format!("{line}\nin {}\n{}", folder.display(), command.input),
             path: line,
+        };
+        effect.may(ctx).await?;
+        let Some(shell) = ctx.inner.providers.shell.clone() else {
+            return Err(
+                SysError::new(Code::Unavailable, "programs cannot be run confined here")
+                    .hint("do it without another program"),
+            );
         };
         let root = ctx.info.workspace.clone();
         let run = move |cancel| async move { shell.run(&root, command, cancel).await };
@@ -123,12 +124,6 @@ impl Primitive for NetFetch {
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Fetched>, SysError> {
         let (request, host) = self.request()?;
-        let Some(network) = ctx.inner.providers.network.clone() else {
-            return Err(
-                SysError::new(Code::Unavailable, "there is no way out to the network")
-                    .hint("do it without the network"),
-            );
-        };
         let facts = Facts {
             host: Some(host),
             method: Some(request.method.clone()),
@@ -140,6 +135,13 @@ impl Primitive for NetFetch {
             bound: json(&request)?,
             preview: format!("{} {}\n{}", request.method, request.url, request.body),
             path: request.url.clone(),
+        };
+        effect.may(ctx).await?;
+        let Some(network) = ctx.inner.providers.network.clone() else {
+            return Err(
+                SysError::new(Code::Unavailable, "there is no way out to the network")
+                    .hint("do it without the network"),
+            );
         };
         let fetch = move |cancel| async move { network.fetch(request, cancel).await };
         let told = |fetched: &Fetched| {
@@ -235,6 +237,12 @@ struct Effect {
 }
 
 impl Effect {
+    /// Refuses what the caller may not do even with a yes.
+    async fn may(&self, ctx: &Ctx) -> Result<(), SysError> {
+        let needs = [self.need.clone()];
+        ctx.rule(&needs, Some(EffectKind::Use)).await.map(drop)
+    }
+
     async fn carry_out<T, R>(
         self,
         ctx: &Ctx,
