@@ -278,7 +278,7 @@ impl Effect {
             let _slot = slot;
             let journal = &inner.journal;
             if !journal
-                .executing(call, at, authority, None, record.clone())
+                .executing(call, at.clone(), authority, None, record.clone())
                 .await?
             {
                 return Err(
