@@ -153,6 +153,7 @@ impl Bed {
             workspace: self.root.clone(),
             grants,
             after: None,
+            budget: steward_kernel::budget::Budget::default(),
         };
         kernel.submit(submission).await.unwrap().pid
     }

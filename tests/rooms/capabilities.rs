@@ -45,6 +45,13 @@ fn one_of_each() -> Vec<Value> {
         spawn(&[], false),
         json!(["process.wait", { "pid": 1 }]),
         json!(["process.list", {}]),
+        json!(["process.fork", { "mode": "copy" }]),
+        json!(["process.exec", { "image": "script", "goal": "[]" }]),
+        json!(["process.wait_any", { "pids": [1] }]),
+        json!(["process.chdir", {}]),
+        json!(["process.status", { "text": "busy" }]),
+        json!(["process.send", { "to": 1, "text": "this" }]),
+        json!(["process.receive", {}]),
         json!(["process.signal", { "pid": 1, "signal": "kill" }]),
         json!(["process.merge", { "child": 1 }]),
         json!(["object.create", { "namespace": "shared", "kind": "text", "text": "a" }]),
@@ -66,6 +73,13 @@ fn one_of_each() -> Vec<Value> {
         json!(["shell.run", { "argv": ["true"] }]),
         json!(["net.fetch", { "method": "GET", "url": "https://example.org" }]),
         json!(["random.bytes", { "count": 8 }]),
+        json!(["checkpoint.create", {}]),
+        json!(["checkpoint.list", {}]),
+        json!(["checkpoint.inspect", { "id": 1 }]),
+        json!(["checkpoint.diff", { "from": 1, "to": 2 }]),
+        json!(["checkpoint.restore", { "id": 1 }]),
+        json!(["checkpoint.fork", { "id": 1, "mode": "copy" }]),
+        json!(["checkpoint.replay", { "id": 1 }]),
         json!(["clock.now", {}]),
         sleep(0),
     ]
@@ -174,6 +188,7 @@ async fn a_grant_that_says_nothing_starts_no_run() {
             workspace: bed.root.clone(),
             grants: vec![grant.clone()],
             after: None,
+            budget: steward_kernel::budget::Budget::default(),
         };
         let error = kernel.submit(submission).await.unwrap_err();
         assert!(

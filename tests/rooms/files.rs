@@ -402,6 +402,7 @@ async fn a_workspace_is_what_its_path_led_to_when_the_run_began() {
         workspace: workspace.to_owned(),
         grants: steward_kernel::capability::workspace_defaults(workspace),
         after: None,
+        budget: steward_kernel::budget::Budget::default(),
     };
     let mut person = Person::of(&kernel);
     let pid = kernel.submit(submission(&link)).await.unwrap().pid;

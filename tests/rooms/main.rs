@@ -11,17 +11,21 @@
 mod approvals;
 mod audit;
 mod bed;
+mod budgets;
 mod capabilities;
+mod checkpoints;
 #[expect(dead_code, reason = "its `main` is for `cargo run --example`")]
 #[path = "examples/copy_through_object.rs"]
 mod copy_through_object;
 mod crash;
 mod crash_all;
 mod durable;
+mod families;
 mod files;
 mod generations;
 mod images;
 mod journal;
+mod messages;
 mod objects;
 mod outside;
 mod policies;

@@ -95,6 +95,52 @@ fn hundreds_that_wait_hold_no_thread_and_no_slot() {
     });
 }
 
+/// Ten thousand that wait, each kind of wait among them, on two threads for tasks and three for
+/// blocking work; then another goes through every module as if they were not there.
+#[test]
+fn ten_thousand_that_wait_are_in_nobodys_way() {
+    const EACH: usize = 2_000;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(3)
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let bed = Bed::with(&[("f", "old")]);
+        let clock = StandInClock::at(NOON);
+        let kernel = bed.opening().clock(clock.clone()).open();
+        let receive = json!(["process.receive", {}]);
+        let ask = json!(["human.ask", { "text": "which?" }]);
+        let kinds = [
+            vec![approve("may I?")],
+            vec![ask],
+            vec![receive],
+            vec![spawn(&[sleep(60_000)], false), wait_for(0)],
+        ];
+        for calls in &kinds {
+            for _ in 0..EACH / 100 {
+                let some = (0..100).map(|_| bed.start(&kernel, calls));
+                futures::future::join_all(some).await;
+            }
+        }
+        let waiting = "SELECT COUNT(*) FROM call WHERE state IN ('intent', 'waiting')
+                       AND name IN ('human.approve', 'human.ask', 'process.receive', 'process.wait')";
+        until("all wait", async || {
+            clock.sleeping() == EACH && bed.count(waiting) == 4 * EACH as u64
+        })
+        .await;
+        let all = "SELECT COUNT(*) FROM process";
+        assert_eq!(bed.count(all), 5 * EACH as u64);
+        for module in Module::ALL {
+            until("no slot is held", async || kernel.load(*module) == (0, 0)).await;
+        }
+        let other = [read("f"), chat(), spawn(&[read("f")], false), wait_for(2)];
+        let pid = bed.start(&kernel, &other).await;
+        assert_eq!(codes(&results(&kernel, pid).await), [Ok(()); 4]);
+    });
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_ends_the_children_and_their_questions_lapse() {
     let bed = Bed::with(&[("f", "old")]);

@@ -229,3 +229,122 @@ async fn a_kill_reaches_a_paused_process() {
     let state = kernel.process(pid).await.unwrap().state;
     assert_eq!(state, ProcessState::Killed);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_state_is_entered_and_told() {
+    use std::collections::HashSet;
+    let bed = Bed::with(&[("f", "old")]);
+    let (clock, core) = (StandInClock::at(NOON), StandInCore::closed());
+    let broken = crate::stand_ins::Table::new().with("broken", |_sys| async { panic!("broken") });
+    let opening = bed.opening().clock(clock.clone()).images(broken);
+    let kernel = opening.core(Arc::clone(&core)).open();
+    let mut events = kernel.subscribe();
+    let first = bed
+        .start(&kernel, &[chat(), sleep(1_000), ask(), read("f")])
+        .await;
+    until("it generates", async || kernel.load(Module::Llm) == (0, 1)).await;
+    let second = bed.start(&kernel, &[chat()]).await;
+    stands(&kernel, second, ProcessState::Runnable).await;
+    kernel.signal(second, Signal::Kill, "test").await.unwrap();
+    kernel.wait(second).await.unwrap();
+    core.let_through(1);
+    stands(&kernel, first, ProcessState::WaitingEvent).await;
+    kernel.signal(first, Signal::Pause, "test").await.unwrap();
+    kernel.signal(first, Signal::Resume, "test").await.unwrap();
+    clock.advance(1_000);
+    stands(&kernel, first, ProcessState::WaitingHuman).await;
+    let id = kernel.questions().await.unwrap()[0].id;
+    kernel.answer(id, "this", "test").await.unwrap();
+    kernel.wait(first).await.unwrap();
+    let third = bed
+        .start_image(&kernel, "broken", "x", bed.defaults())
+        .await;
+    let mut seen = HashSet::new();
+    loop {
+        match events.recv().await.unwrap() {
+            KernelEvent::Process(info) => drop(seen.insert(info.state)),
+            KernelEvent::Ended { process, .. } if process.pid == third => break,
+            _ => {}
+        }
+    }
+    use ProcessState::{
+        Created, Exited, Failed, Killed, Paused, Runnable, Running, WaitingEvent, WaitingHuman,
+        WaitingTool,
+    };
+    let all = [
+        Created,
+        Exited,
+        Failed,
+        Killed,
+        Paused,
+        Runnable,
+        Running,
+        WaitingEvent,
+        WaitingHuman,
+        WaitingTool,
+    ];
+    for state in all {
+        assert!(seen.contains(&state), "{state:?} was not told");
+    }
+}
+
+/// What waits for long keeps no more than this in its future: it is there for every process that
+/// waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_waits_keeps_little() {
+    use steward_kernel::syscall as call;
+    let bed = Bed::with(&[]);
+    let sizes = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = Arc::clone(&sizes);
+    let images = crate::stand_ins::Table::new().with("sizes", move |sys: steward_kernel::Sys| {
+        let told = Arc::clone(&told);
+        async move {
+            let (text, choices) = (String::new(), Vec::new());
+            let all = [
+                (
+                    "human.ask",
+                    size_of_val(&sys.call(call::HumanAsk { text, choices })),
+                ),
+                (
+                    "clock.sleep",
+                    size_of_val(&sys.call(call::ClockSleep { ms: 1 })),
+                ),
+                (
+                    "process.wait",
+                    size_of_val(&sys.call(call::ProcessWait { pid: Pid(1) })),
+                ),
+                (
+                    "process.receive",
+                    size_of_val(&sys.call(call::ProcessReceive::default())),
+                ),
+                (
+                    "fs.delete",
+                    size_of_val(&sys.call(call::FsDelete {
+                        path: String::new(),
+                    })),
+                ),
+                (
+                    "by name",
+                    size_of_val(&sys.call_by_name("clock.now", json!({}))),
+                ),
+            ];
+            told.lock().unwrap().extend(all);
+            Ok(steward_kernel::Exit {
+                ok: true,
+                answer: String::new(),
+                error: None,
+            })
+        }
+    });
+    let kernel = bed.opening().images(images).open();
+    let pid = bed.start_image(&kernel, "sizes", "x", bed.defaults()).await;
+    kernel.wait(pid).await.unwrap();
+    let sizes = sizes.lock().unwrap().clone();
+    assert_eq!(sizes.len(), 6);
+    for (name, bytes) in &sizes {
+        assert!(
+            *bytes <= 5 * 1024 + 512,
+            "`{name}` takes {bytes} bytes: {sizes:?}"
+        );
+    }
+}

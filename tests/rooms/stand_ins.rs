@@ -1,6 +1,6 @@
 //! Stand-ins for what is outside the kernel, each controllable by a test.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use steward_kernel::image::Image;
 use steward_kernel::provider::{
     Cancel, Change, ChatReply, ChatRequest, Clock, CoreInfo, Digest, FileBytes, FileStat, Files,
-    Finish, Listing, LlmCore, Message, PathState, Plan, TokenSink,
+    Finish, Listing, LlmCore, Message, PathState, Plan, Price, TokenSink,
 };
 use steward_kernel::{Exit, Images, Program, Sys, SysError};
 use steward_store::WorkspaceFiles;
@@ -22,26 +22,22 @@ use tokio::sync::{Semaphore, watch};
 pub(crate) type Results = Vec<Result<Value, SysError>>;
 
 /// Makes the calls that its goal lists (`[[name, arguments], …]`); its answer is their results. An
-/// argument `"$N"` is the result of the N-th call.
+/// argument `"$N"` is the result of the N-th call, `"$N.field"` a field of it. In a forked child the
+/// task lists the calls that follow.
 pub(crate) struct Script;
 
 #[async_trait]
 impl Program for Script {
     async fn run(&self, sys: Sys) -> Result<Exit, SysError> {
-        let calls: Vec<(String, Value)> = serde_json::from_str(sys.goal()).unwrap();
+        let mut calls: VecDeque<(String, Value)> = serde_json::from_str(sys.goal()).unwrap();
         let mut results = Results::new();
-        for (name, mut args) in calls {
-            for value in args
-                .as_object_mut()
-                .into_iter()
-                .flat_map(|o| o.values_mut())
-            {
-                let earlier = value.as_str().and_then(|text| text.strip_prefix('$'));
-                if let Some(Ok(number)) = earlier.map(str::parse::<usize>) {
-                    *value = results[number].clone().unwrap_or(Value::Null);
-                }
+        while let Some((name, mut args)) = calls.pop_front() {
+            put_in(&mut args, &results);
+            let result = sys.call_by_name(&name, args).await;
+            if let Some(task) = as_child(&result) {
+                calls = serde_json::from_str(task).unwrap();
             }
-            results.push(sys.call_by_name(&name, args).await);
+            results.push(result);
         }
         Ok(Exit {
             ok: results.iter().all(Result::is_ok),
@@ -49,6 +45,33 @@ impl Program for Script {
             error: None,
         })
     }
+}
+
+/// Puts results in the place of what names them, in lists too.
+fn put_in(args: &mut Value, results: &Results) {
+    match args {
+        Value::Object(fields) => fields.values_mut().for_each(|value| put_in(value, results)),
+        Value::Array(all) => all.iter_mut().for_each(|value| put_in(value, results)),
+        Value::String(text) => {
+            let Some(named) = text.strip_prefix('$') else {
+                return;
+            };
+            let (number, field) = named.split_once('.').unwrap_or((named, ""));
+            if let Ok(number) = number.parse::<usize>() {
+                let result = results[number].clone().unwrap_or(Value::Null);
+                *args = match field {
+                    "" => result,
+                    field => result[field].clone(),
+                };
+            }
+        }
+        _ => {}
+    }
+}
+
+fn as_child(result: &Result<Value, SysError>) -> Option<&str> {
+    let result = result.as_ref().ok()?;
+    (result["as"] == "child").then(|| result["task"].as_str())?
 }
 
 type Running = Pin<Box<dyn Future<Output = Result<Exit, SysError>> + Send>>;
@@ -109,6 +132,8 @@ impl Images for Table {
 /// A core that says `said`, once its gate lets it.
 pub(crate) struct StandInCore {
     gate: Semaphore,
+    price: u64,
+    asked_for: AtomicU64,
 }
 
 impl StandInCore {
@@ -123,7 +148,23 @@ impl StandInCore {
     pub(crate) fn closed() -> Arc<Self> {
         Arc::new(Self {
             gate: Semaphore::new(0),
+            price: 0,
+            asked_for: AtomicU64::new(0),
         })
+    }
+
+    /// Answers at once, at a price for a million tokens.
+    pub(crate) fn open_at(price: u64) -> Arc<Self> {
+        Arc::new(Self {
+            gate: Semaphore::new(1_000_000),
+            price,
+            asked_for: AtomicU64::new(0),
+        })
+    }
+
+    /// Tokens that the last request asked for at most.
+    pub(crate) fn asked_for(&self) -> u64 {
+        self.asked_for.load(Ordering::SeqCst)
     }
 
     pub(crate) fn let_through(&self, answers: usize) {
@@ -141,12 +182,21 @@ impl LlmCore for StandInCore {
         }
     }
 
+    fn price(&self) -> Price {
+        Price {
+            prompt: self.price,
+            generated: self.price,
+        }
+    }
+
     async fn chat(
         &self,
-        _request: ChatRequest,
+        request: ChatRequest,
         sink: TokenSink,
         cancel: Cancel,
     ) -> Result<ChatReply, SysError> {
+        self.asked_for
+            .store(request.max_tokens.into(), Ordering::SeqCst);
         let finish = tokio::select! {
             permit = self.gate.acquire() => {
                 permit.unwrap().forget();
@@ -219,6 +269,15 @@ impl StandInClock {
     }
 }
 
+/// Counted as asleep until dropped.
+struct Asleep<'a>(&'a AtomicUsize);
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 #[async_trait]
 impl Clock for StandInClock {
     fn now_ms(&self) -> u64 {
@@ -237,8 +296,8 @@ impl Clock for StandInClock {
         let until = self.monotonic_ms() + ms;
         let mut now = self.monotonic.subscribe();
         self.sleeping.fetch_add(1, Ordering::SeqCst);
+        let _asleep = Asleep(&self.sleeping);
         now.wait_for(|now| *now >= until).await.unwrap();
-        self.sleeping.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -250,6 +250,7 @@ async fn what_cannot_be_undone_is_told_clearly() {
         workspace: bed.outside.clone(),
         grants: workspace_defaults(&bed.outside),
         after: None,
+        budget: steward_kernel::budget::Budget::default(),
     };
     let pid = kernel.submit(elsewhere).await.unwrap().pid;
     let denied = results(&kernel, pid).await;

@@ -60,6 +60,12 @@ impl Attention {
         let _ = paused.wait_for(|paused| !*paused).await;
     }
 
+    /// Waits until the process is to stand still.
+    pub(crate) async fn pausing(&self) {
+        let mut paused = self.paused.subscribe();
+        let _ = paused.wait_for(|paused| *paused).await;
+    }
+
     /// Has `by` set when the process is to stand still: for a generation, which then gives its slot
     /// back until the process goes on.
     pub(crate) fn gives_way_by(&self, by: Cancel) {

@@ -1,8 +1,12 @@
 //! What a person does to processes that are there.
 
 use crate::error::{Code, SysError};
-use crate::kernel::Kernel;
+use crate::journal::Message;
+use crate::kernel::{Inner, Kernel};
 use crate::process::{Pid, Signal, Urgency};
+
+/// Bytes of a message at most.
+const MESSAGE_MOST: usize = 64 * 1024;
 
 impl Kernel {
     /// Sends a signal to a process.
@@ -38,5 +42,39 @@ impl Kernel {
             self.inner.tell_process(&info);
         }
         Ok(())
+    }
+
+    /// Sends a message of the person to a process.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`](crate::Code::NotFound) for a number that is none,
+    /// [`Code::Conflict`](crate::Code::Conflict) where it has ended,
+    /// [`Code::Limit`](crate::Code::Limit) where the message is too long or too many wait.
+    pub async fn send(&self, pid: Pid, text: &str) -> Result<u64, SysError> {
+        if text.len() > MESSAGE_MOST {
+            let message = format!(
+                "the message has `{}` bytes, `{MESSAGE_MOST}` is the most",
+                text.len()
+            );
+            return Err(SysError::new(Code::Limit, message).hint("say it shorter"));
+        }
+        let message = Message {
+            from: None,
+            to: pid,
+            text: text.to_owned(),
+        };
+        let now = self.inner.providers.clock.now_ms();
+        let id = self.inner.journal.send(message, now).await?;
+        self.inner.deliver(pid);
+        Ok(id)
+    }
+}
+
+impl Inner {
+    /// Tells a process that waits for a message that there is one.
+    pub(crate) fn deliver(&self, to: Pid) {
+        if let Some(live) = self.find(to) {
+            live.mail.notify_one();
+        }
     }
 }

@@ -9,6 +9,7 @@ use tokio::sync::{Notify, broadcast};
 
 use crate::audit::verify::Verification;
 use crate::audit::{self, Format, JournalQuery, JournalRow, Retention, Span};
+use crate::budget::{Budget, Ledger, Used};
 use crate::capability::{Capability, Grant, Resource};
 use crate::context::{ContextLoad, Contexts, MemorySnapshots};
 use crate::error::{Code, SysError};
@@ -108,6 +109,8 @@ pub struct Submission {
     pub grants: Vec<Grant>,
     /// The run it goes on from.
     pub after: Option<RunId>,
+    /// What it and its children may use.
+    pub budget: Budget,
 }
 
 /// How an answer to an approval or question was taken.
@@ -131,6 +134,7 @@ pub(crate) struct Inner {
     pub(crate) images: Arc<dyn Images>,
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) contexts: Arc<Contexts>,
+    pub(crate) ledger: Ledger,
     events: broadcast::Sender<KernelEvent>,
     live: Mutex<HashMap<Pid, Arc<Live>>>,
     waiters: Mutex<HashMap<CallId, Arc<Notify>>>,
@@ -194,6 +198,7 @@ impl Kernel {
             images,
             scheduler,
             contexts,
+            ledger: Ledger::default(),
             events: broadcast::channel(4096).0,
             live: Mutex::default(),
             waiters: Mutex::default(),
@@ -234,6 +239,7 @@ impl Kernel {
             workspace,
             grants,
             after,
+            budget,
         } = submission;
         if goal.trim().is_empty() {
             return Err(SysError::new(Code::Invalid, "the request is empty")
@@ -258,12 +264,16 @@ impl Kernel {
             image,
             goal,
             workspace,
+            cwd: String::new(),
+            mode: None,
+            budget,
+            history: None,
             grants: grants.into_iter().map(|grant| (grant, None)).collect(),
             issuer: "person".to_owned(),
             now_ms: self.inner.providers.clock.now_ms(),
             steady: self.inner.now().steady,
         };
-        let process = self.inner.journal.create_process(new).await?;
+        let (process, _) = self.inner.journal.create_process(new).await?;
         Arc::clone(&self.inner).start(process.clone()).await?;
         Ok(process)
     }
@@ -562,7 +572,15 @@ impl Inner {
             return process;
         }
         match self.find(process.pid) {
-            Some(live) => ProcessInfo::clone(&live.info()),
+            Some(live) => {
+                let ran_ms = live.ran_ms(self.providers.clock.monotonic_ms());
+                let used = self.ledger.used(live.pid).unwrap_or_default();
+                let seconds = ran_ms / 1000;
+                ProcessInfo {
+                    used: Used { seconds, ..used },
+                    ..ProcessInfo::clone(&live.info())
+                }
+            }
             None if process.paused => ProcessInfo {
                 state: ProcessState::Paused,
                 ..process

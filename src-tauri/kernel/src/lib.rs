@@ -7,7 +7,9 @@
 
 mod attention;
 pub mod audit;
+pub mod budget;
 pub mod capability;
+pub mod checkpoint;
 mod context;
 mod control;
 mod error;
@@ -40,7 +42,7 @@ pub use event::{KernelEvent, Step, StepState};
 pub use executor::{Executor, Task, TokioExecutor};
 pub use journal::{ApprovalRecord, CommitHook, SCHEMA_VERSION};
 pub use kernel::{Images, Kernel, Providers, Submission, Taken};
-pub use process::{Pid, ProcessInfo, ProcessState, RunId, Signal, Urgency};
+pub use process::{ForkMode, Pid, ProcessInfo, ProcessState, RunId, Signal, Urgency};
 pub use program::Program;
 pub use sys::{Sys, Turn};
 pub use syscall::{Exit, Syscall};

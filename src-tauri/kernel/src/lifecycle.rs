@@ -6,29 +6,36 @@ use std::sync::Arc;
 use futures::FutureExt;
 
 use crate::Sys;
+use crate::budget::{Opening, Used, What, used_up};
 use crate::error::{Code, SysError};
 use crate::event::KernelEvent;
 use crate::kernel::Inner;
-use crate::live::{Live, Stop};
+use crate::live::{Anew, Live, Stop};
 use crate::process::{Pid, ProcessInfo, ProcessState, Signal};
 use crate::program::Program;
 use crate::syscall::Exit;
 
 /// Turns of the conversation before a run that its process sees.
-const TURNS: usize = 6;
+pub(crate) const TURNS: usize = 6;
+/// How often it is written down how long a process ran, where that is limited.
+const TICK_MS: u64 = 5_000;
+/// How long a process has to end by itself once its time is up.
+const GRACE_MS: u64 = 5_000;
 
 impl Inner {
     /// Runs a process that does not run yet.
     pub(crate) async fn start(self: Arc<Self>, process: ProcessInfo) -> Result<(), SysError> {
         let pid = process.pid;
-        let past = self.journal.calls(pid).await?;
+        let past = self.journal.history(pid).await?;
+        self.open_account(&process).await?;
         let history = self.journal.turns(process.after, TURNS).await?;
         let live = {
             let mut all = self.lock_live();
             if all.contains_key(&pid) {
                 return Ok(());
             }
-            let live = Arc::new(Live::new(process, history, past));
+            let now = self.providers.clock.monotonic_ms();
+            let live = Arc::new(Live::new(process, history, past, now));
             all.insert(pid, Arc::clone(&live));
             live
         };
@@ -40,7 +47,10 @@ impl Inner {
             return now.map(drop);
         }
         if let Ok(Some(process)) = &now {
-            live.pause(process.paused);
+            live.pause(process.paused, self.providers.clock.monotonic_ms());
+        }
+        if live.info().state == ProcessState::Created {
+            self.tell_process(&live.info());
         }
         let info = live.set(ProcessState::Running, "");
         let program = self.program(&info.image).await?;
@@ -65,10 +75,14 @@ impl Inner {
         let _between_effects = live.acting.lock().await;
         let now = self.providers.clock.now_ms();
         // Told as ended only once that is written down.
+        let ran_ms = live.ran_ms(self.providers.clock.monotonic_ms());
+        self.ledger.set_seconds(live.pid, ran_ms / 1000);
         let info = ProcessInfo {
             state,
             ended_ms: Some(now),
             status: String::new(),
+            paused: false,
+            used: self.ledger.close(live.pid),
             ..ProcessInfo::clone(&live.info())
         };
         if let Err(error) = self.end(&info, &exit).await {
@@ -89,38 +103,120 @@ impl Inner {
         });
     }
 
+    /// Runs a process's program, and each that it becomes, until the process ends.
     async fn execute(
         self: &Arc<Self>,
         live: &Arc<Live>,
-        program: Arc<dyn Program>,
+        mut program: Arc<dyn Program>,
     ) -> (ProcessState, Exit) {
+        loop {
+            match self.run_program(live, program).await {
+                Ended::Process(state, exit) => return (state, exit),
+                Ended::Program(anew) => match self.begin_anew(live, anew).await {
+                    Ok(next) => program = next,
+                    Err(error) => return (ProcessState::Failed, failure(error)),
+                },
+            }
+        }
+    }
+
+    async fn run_program(self: &Arc<Self>, live: &Arc<Live>, program: Arc<dyn Program>) -> Ended {
         let sys = Sys::new(Arc::clone(self), Arc::clone(live));
         let mut stop = live.stop.subscribe();
         // A program that breaks down takes nothing with it.
         let running = AssertUnwindSafe(async move { program.run(sys).await }).catch_unwind();
         tokio::select! {
             biased;
-            why = stop.wait_for(Option::is_some) => match why.ok().and_then(|why| why.clone()) {
-                Some(Stop::Exit(exit)) => (ProcessState::Exited, exit),
-                Some(Stop::Killed(by)) => {
-                    let error = SysError::new(Code::Interrupted, format!("stopped by {by}"));
-                    (ProcessState::Killed, failure(error))
-                }
-                None => (
-                    ProcessState::Killed,
-                    failure(SysError::new(Code::Interrupted, "stopped")),
-                ),
-            },
+            why = stop.wait_for(Option::is_some) => {
+                stopped(why.ok().and_then(|why| why.clone()))
+            }
             ended = running => match ended {
-                Ok(Ok(exit)) => (ProcessState::Exited, exit),
-                Ok(Err(error)) => (ProcessState::Failed, failure(error)),
+                Ok(Ok(exit)) => Ended::Process(ProcessState::Exited, exit),
+                Ok(Err(error)) => Ended::Process(ProcessState::Failed, failure(error)),
                 Err(_panic) => {
                     let error = SysError::new(Code::Internal, "the agent's program broke down")
                         .hint("this is a fault of Steward; what was done stands in the journal");
-                    (ProcessState::Failed, failure(error))
+                    Ended::Process(ProcessState::Failed, failure(error))
                 }
             },
+            error = self.run_out_of_time(live) => {
+                Ended::Process(ProcessState::Failed, failure(error))
+            }
         }
+    }
+
+    /// What a process runs next.
+    async fn begin_anew(&self, live: &Arc<Live>, anew: Anew) -> Result<Arc<dyn Program>, SysError> {
+        let mut restored = None;
+        if let Anew::Restore(restoring) = &anew {
+            // An effect that has begun is finished and written down first.
+            let _between_effects = live.acting.lock().await;
+            restored = Some(self.take_back(restoring.id, &restoring.by).await);
+            live.become_of(self.journal.process(live.pid).await?);
+        }
+        live.begin_anew(self.journal.history(live.pid).await?);
+        let info = live.set(ProcessState::Running, "");
+        self.tell_process(&info);
+        if let (Anew::Restore(restoring), Some(restored)) = (anew, restored) {
+            restoring.finish(restored)?;
+        }
+        self.program(&info.image).await?.ok_or_else(|| {
+            let message = format!("there is no image `{}` any more", info.image);
+            SysError::new(Code::NotFound, message)
+        })
+    }
+
+    /// Ends once a process has run as long as it may, and had its time to end by itself.
+    async fn run_out_of_time(&self, live: &Live) -> SysError {
+        let Some(limit) = live.info().budget.seconds else {
+            return std::future::pending().await;
+        };
+        let clock = &self.providers.clock;
+        loop {
+            let ran = live.ran_ms(clock.monotonic_ms());
+            self.ledger.set_seconds(live.pid, ran / 1000);
+            let left = limit.saturating_mul(1000).saturating_sub(ran);
+            if left == 0 {
+                break;
+            }
+            if live.attention.is_paused() {
+                live.attention.resumed().await;
+                continue;
+            }
+            tokio::select! {
+                () = clock.sleep_ms(left.min(TICK_MS)) => {}
+                () = live.attention.pausing() => {}
+            }
+            let ran = live.ran_ms(clock.monotonic_ms());
+            if let Err(error) = self.journal.ran(live.pid, ran).await {
+                tracing::error!(pid = live.pid.0, %error, "how long it ran was not written down");
+            }
+        }
+        let error = used_up(live.pid, What::Seconds, limit);
+        live.spend(error.clone());
+        live.attention.interrupt(error.clone());
+        clock.sleep_ms(GRACE_MS).await;
+        error
+    }
+
+    /// Opens a process's account, and those above it that are not open.
+    async fn open_account(&self, process: &ProcessInfo) -> Result<(), SysError> {
+        let known = process
+            .parent
+            .is_none_or(|parent| self.ledger.knows(parent));
+        let fresh = process.state == ProcessState::Created && process.steps == 0;
+        if fresh && known {
+            self.ledger.open(&[Opening {
+                pid: process.pid,
+                parent: process.parent,
+                limits: process.budget,
+                used: Used::default(),
+                lives: true,
+            }]);
+            return Ok(());
+        }
+        self.ledger.open(&self.journal.accounts(process.pid).await?);
+        Ok(())
     }
 
     pub(crate) async fn exit_of(&self, pid: Pid) -> Result<Exit, SysError> {
@@ -150,7 +246,11 @@ impl Inner {
                     return Ok(());
                 }
                 match self.find(pid) {
-                    Some(live) => self.tell_process(&live.pause(paused)),
+                    Some(live) => {
+                        let now = self.providers.clock.monotonic_ms();
+                        self.tell_process(&live.pause(paused, now));
+                        self.journal.ran(pid, live.ran_ms(now)).await?;
+                    }
                     None => self.tell(KernelEvent::Process(self.told(pid).await?)),
                 }
                 Ok(())
@@ -245,6 +345,27 @@ impl Inner {
             exit,
         });
         Ok(())
+    }
+}
+
+/// What ended when a program did.
+enum Ended {
+    Process(ProcessState, Exit),
+    /// The program only: the process goes on.
+    Program(Anew),
+}
+
+fn stopped(why: Option<Stop>) -> Ended {
+    let killed = |message: String| {
+        let error = SysError::new(Code::Interrupted, message);
+        Ended::Process(ProcessState::Killed, failure(error))
+    };
+    match why {
+        Some(Stop::Exit(exit)) => Ended::Process(ProcessState::Exited, exit),
+        Some(Stop::Killed(by)) => killed(format!("stopped by {by}")),
+        Some(Stop::Spent(error)) => Ended::Process(ProcessState::Failed, failure(error)),
+        Some(Stop::Anew(anew)) => Ended::Program(anew),
+        None => killed("stopped".to_owned()),
     }
 }
 

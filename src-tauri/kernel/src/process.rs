@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::{Budget, Used};
+use crate::error::{Code, SysError};
+
 /// Process id. Never used twice in one data directory.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -133,6 +136,67 @@ impl Default for Urgency {
     }
 }
 
+/// What kind of child a fork makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ForkMode {
+    /// It goes on from where its parent is, with its parent's view of the world; it changes files
+    /// only where that is granted anew.
+    Copy,
+    /// As a copy, without the person and without other processes, unless granted anew.
+    Restricted,
+    /// As a copy that nothing outside can be changed or asked by, whatever it holds: what it makes
+    /// is taken over by its parent, or dropped.
+    Speculative,
+    /// It starts anew from its goal, and may look at its parent's objects.
+    Worker,
+}
+
+impl ForkMode {
+    /// The stable word, such as `copy`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ForkMode::Copy => "copy",
+            ForkMode::Restricted => "restricted",
+            ForkMode::Speculative => "speculative",
+            ForkMode::Worker => "worker",
+        }
+    }
+}
+
+/// A path from the workspace's root, as a process in folder `cwd` means it. Only its words are
+/// looked at: what a folder really is, the file provider looks at.
+pub(crate) fn path_within(cwd: &str, path: &str) -> Result<String, SysError> {
+    if cwd.is_empty() || path.starts_with('/') {
+        return Ok(path.to_owned());
+    }
+    folder_within(cwd, path)
+}
+
+/// As [`path_within`], without `.` and `..`; empty for the workspace itself.
+pub(crate) fn folder_within(cwd: &str, path: &str) -> Result<String, SysError> {
+    let out = || {
+        let shown = crate::escape::shown(path);
+        SysError::new(
+            Code::Confined,
+            format!("`{shown}` leads out of the workspace"),
+        )
+        .hint("use a path within the workspace")
+    };
+    if path.starts_with('/') {
+        return Err(out());
+    }
+    let mut parts: Vec<&str> = cwd.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop().ok_or_else(out)?),
+            part => parts.push(part),
+        }
+    }
+    Ok(parts.join("/"))
+}
+
 /// A process, as told to others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessInfo {
@@ -168,4 +232,50 @@ pub struct ProcessInfo {
     /// How soon its calls get their turn.
     #[serde(default)]
     pub urgency: Urgency,
+    /// The folder of the workspace it is in; empty for the workspace itself.
+    #[serde(default)]
+    pub cwd: String,
+    /// How it was forked, where it was.
+    #[serde(default)]
+    pub mode: Option<ForkMode>,
+    /// What it may use.
+    #[serde(default)]
+    pub budget: Budget,
+    /// What it and its children have used.
+    #[serde(default)]
+    pub used: Used,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_path_is_meant_from_the_folder_and_never_out_of_the_workspace() {
+        let confined = None;
+        let rows = [
+            ("", "a/b", Some("a/b")),
+            ("", "", Some("")),
+            ("", "a/../b/./c", Some("b/c")),
+            ("", "..", confined),
+            ("", "a/../..", confined),
+            ("", "/etc", confined),
+            ("a", "b", Some("a/b")),
+            ("a", "..", Some("")),
+            ("a/b", "../c", Some("a/c")),
+            ("a/b", "../../..", confined),
+            ("a/b", "../../../a/b", confined),
+            ("a", "/a", confined),
+            ("a", ".", Some("a")),
+        ];
+        for (cwd, path, expected) in rows {
+            let got = folder_within(cwd, path).ok();
+            assert_eq!(got.as_deref(), expected, "{cwd} {path}");
+        }
+        // What is not looked at here is the file provider's to refuse.
+        assert_eq!(path_within("", "a/../..").unwrap(), "a/../..");
+        assert_eq!(path_within("a", "/etc").unwrap(), "/etc");
+        assert_eq!(path_within("a", "f").unwrap(), "a/f");
+    }
 }

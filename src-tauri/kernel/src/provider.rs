@@ -330,6 +330,36 @@ pub struct ChatReply {
     pub tokens: u32,
 }
 
+/// What a core's tokens cost, in millionths of a currency for a million tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Price {
+    /// Tokens of a prompt.
+    pub prompt: u64,
+    /// Tokens generated.
+    pub generated: u64,
+}
+
+impl Price {
+    const PER: u64 = 1_000_000;
+
+    /// Millionths of the currency for so many tokens, rounded up.
+    pub fn of(self, prompt: u64, generated: u64) -> u64 {
+        let prompt = self.prompt.saturating_mul(prompt);
+        let generated = self.generated.saturating_mul(generated);
+        prompt.saturating_add(generated).div_ceil(Self::PER)
+    }
+
+    /// How many tokens can be generated for `micros` after the prompt; `None` where there is not
+    /// enough for one.
+    pub fn generated_for(self, prompt: u64, micros: u64) -> Option<u64> {
+        let rest = micros
+            .saturating_mul(Self::PER)
+            .checked_sub(self.prompt.saturating_mul(prompt))?;
+        let most = rest.checked_div(self.generated).unwrap_or(u64::MAX);
+        (most > 0).then_some(most)
+    }
+}
+
 /// What a core is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreInfo {
@@ -421,6 +451,10 @@ pub enum Resumption {
 pub trait LlmCore: Send + Sync + 'static {
     /// What it is, without loading it.
     fn info(&self) -> CoreInfo;
+    /// What its tokens cost; nothing, where it runs on this machine.
+    fn price(&self) -> Price {
+        Price::default()
+    }
     /// How its generations go on after a pause.
     fn resumption(&self) -> Resumption {
         Resumption::Prefix

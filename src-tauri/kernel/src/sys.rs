@@ -10,7 +10,7 @@ use crate::kernel::Inner;
 use crate::live::Live;
 use crate::primitive::{Ctx, Primitive};
 use crate::process::{Pid, ProcessState, RunId};
-use crate::syscall::{self, Record, Syscall};
+use crate::syscall::{self, Effect, Record, Syscall};
 
 /// System calls of one process at most.
 const MAX_CALLS: u64 = 10_000;
@@ -82,6 +82,9 @@ impl Sys {
     /// What the primitive says, as a [`SysError`] that a model can act on.
     pub async fn call<S: Primitive>(&self, call: S) -> Result<S::Output, SysError> {
         let _one = self.live.one_at_a_time()?;
+        if let Some(replay) = &self.live.replay {
+            return replay.answer::<S>(&args_digest(&call)?).await;
+        }
         if S::RECORD == Record::Nothing {
             self.stand_still().await;
             let ctx = Ctx::enter::<S>(&self.inner, &self.live, None, String::new(), &call).await?;
@@ -91,26 +94,25 @@ impl Sys {
         if !before.as_ref().is_some_and(CallRow::has_ended) {
             self.stand_still().await;
         }
-        if seq > MAX_CALLS {
+        if self.live.calls_of_program(seq) > MAX_CALLS {
             return Err(SysError::new(
                 Code::Limit,
                 format!("a process makes `{MAX_CALLS}` calls at most"),
             )
             .hint("end the process with what it has"));
         }
-        let args = serde_json::to_vec(&call).map_err(|e| {
-            SysError::new(
-                Code::Invalid,
-                format!("arguments cannot be written down: {e}"),
-            )
-        })?;
-        let args = sha256(&args).0;
+        let args = args_digest(&call)?;
         let place = Some((seq, before));
         let ctx = Ctx::enter::<S>(&self.inner, &self.live, place, args, &call).await?;
-        match ctx.past_result::<S>() {
-            Some(result) => result,
-            None => ctx.carry_out(call).await,
+        if let Some(result) = ctx.past_result::<S>() {
+            return result;
         }
+        if S::EFFECT == Effect::Irreversible
+            && let Some(stands) = ctx.standing()
+        {
+            return ctx.let_stand::<S>(stands).await;
+        }
+        ctx.carry_out(call).await
     }
 
     /// Waits while the process is paused.
@@ -137,6 +139,17 @@ impl Sys {
     ) -> Result<serde_json::Value, SysError> {
         syscall::call_by_name(self, name, args).await
     }
+}
+
+/// SHA-256 of a call's arguments.
+fn args_digest<S: Syscall>(call: &S) -> Result<String, SysError> {
+    let args = serde_json::to_vec(call).map_err(|e| {
+        SysError::new(
+            Code::Invalid,
+            format!("arguments cannot be written down: {e}"),
+        )
+    })?;
+    Ok(sha256(&args).0)
 }
 
 /// Whether a call of this type is shown to people as a step.

@@ -1,6 +1,8 @@
 //! The system calls: one typed definition each, which drives the Rust call, the JSON schema and
 //! the call by name.
 
+mod process;
+
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
@@ -8,6 +10,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::capability::{Explanation, Grant, Status};
+use crate::checkpoint::{
+    CheckpointCreate, CheckpointDetail, CheckpointDiff, CheckpointDiffer, CheckpointFork,
+    CheckpointInfo, CheckpointInspect, CheckpointList, CheckpointReplay, CheckpointRestore,
+    Checkpointed, Replayed, Restored,
+};
 use crate::error::SysError;
 pub use crate::image::call::*;
 pub use crate::object::call::*;
@@ -19,7 +26,12 @@ use crate::provider::{ChatReply, ChatRequest, FileStat, Listing, Message};
 
 macro_rules! modules {
     ($($(#[$doc:meta])* $module:ident,)*) => {
-        /// The module whose queue a call waits in.
+        pub use process::{
+    ChildEnded, Forked, ProcessChdir, ProcessExec, ProcessFork, ProcessReceive, ProcessSend,
+    ProcessSpawn, ProcessStatus, ProcessWaitAny, Received,
+};
+
+/// The module whose queue a call waits in.
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
         )]
@@ -132,6 +144,14 @@ macro_rules! syscalls {
             }),*]
         }
 
+        /// What a call of this name does to the world.
+        pub(crate) fn effect_of(name: &str) -> Option<Effect> {
+            match name {
+                $($name => Some(Effect::$effect),)*
+                _ => None,
+            }
+        }
+
         /// Calls a system call by name with JSON arguments.
         pub(crate) async fn call_by_name(
             sys: &crate::Sys,
@@ -144,7 +164,8 @@ macro_rules! syscalls {
                         SysError::new(crate::Code::Invalid, format!("arguments of `{name}` do not fit: {e}"))
                             .hint("send arguments of the call's JSON schema")
                     })?;
-                    let output = sys.call(call).await?;
+                    // One call's future is not as large as the largest of all.
+                    let output = Box::pin(sys.call(call)).await?;
                     serde_json::to_value(output).map_err(|e| SysError::new(crate::Code::Internal, e.to_string()))
                 })*
                 _ => Err(SysError::new(crate::Code::NotFound, format!("there is no system call `{name}`"))
@@ -197,6 +218,13 @@ syscalls! {
     ProcessWait => Exit, "process.wait", Process, Internal, Steps, "waits until a child has ended", |c| format!("wait for process {}", c.pid);
     ProcessExit => (), "process.exit", Process, Internal, Steps, "ends the calling process with its answer", |_c| "answer";
     ProcessList => Vec<ProcessInfo>, "process.list", Process, Read, Outcome, "lists the processes of this run", |_c| "list processes";
+    ProcessFork => Forked, "process.fork", Process, Internal, Steps, "makes a second process that goes on from here", |c| format!("fork, {}: {}", c.mode.as_str(), c.task);
+    ProcessExec => (), "process.exec", Process, Internal, Steps, "goes on as another image with another goal", |c| format!("go on as {}: {}", c.image, c.goal);
+    ProcessWaitAny => ChildEnded, "process.wait_any", Process, Internal, Steps, "waits until one of some children has ended", |c| format!("wait for one of {} processes", c.pids.len());
+    ProcessChdir => Changed, "process.chdir", Process, Internal, Steps, "goes to another folder of the workspace", |c| c.title();
+    ProcessStatus => (), "process.status", Process, Internal, Steps, "says in a few words what the process does", |_c| "";
+    ProcessSend => (), "process.send", Process, Internal, Steps, "sends a message to another process", |c| format!("write to process {}", c.to);
+    ProcessReceive => Option<Received>, "process.receive", Process, Internal, Steps, "waits for a message", |_c| "wait for a message";
     ProcessYield => (), "process.yield", Process, Internal, Nothing, "lets others have their turn", |_c| "";
     ProcessSignal => (), "process.signal", Process, Internal, Steps, "sends a signal to a child", |c| format!("signal process {}", c.pid);
     ProcessMerge => Vec<ObjectInfo>, "process.merge", Process, Internal, Steps, "takes over objects of a child", |c| format!("take over from process {}", c.child);
@@ -219,6 +247,13 @@ syscalls! {
     ShellRun => Ran, "shell.run", Shell, Irreversible, Steps, "runs a program, confined, by its argument vector", |c| format!("run {}", c.argv.join(" "));
     NetFetch => Fetched, "net.fetch", Net, Irreversible, Steps, "makes a request to a host", |c| format!("{} {}", c.method, c.url);
     RandomBytes => String, "random.bytes", Clock, Read, Outcome, "random bytes, in hexadecimal digits", |_c| "";
+    CheckpointCreate => Checkpointed, "checkpoint.create", Process, Internal, Steps, "makes a point in the history that the process can be taken back to", |c| format!("checkpoint: {}", c.label);
+    CheckpointList => Vec<CheckpointInfo>, "checkpoint.list", Process, Read, Outcome, "lists the checkpoints of this run", |_c| "list checkpoints";
+    CheckpointInspect => CheckpointDetail, "checkpoint.inspect", Process, Read, Outcome, "tells what is in a checkpoint, and what was done outside since", |c| format!("look at checkpoint {}", c.id);
+    CheckpointDiffer => CheckpointDiff, "checkpoint.diff", Process, Read, Outcome, "tells what lies between two checkpoints", |c| format!("compare checkpoints {} and {}", c.from, c.to);
+    CheckpointRestore => Restored, "checkpoint.restore", Process, Internal, Steps, "takes the process, or a child, back to a checkpoint", |c| format!("go back to checkpoint {}", c.id);
+    CheckpointFork => Pid, "checkpoint.fork", Process, Internal, Steps, "makes a process that goes on from a checkpoint", |c| format!("fork from checkpoint {}: {}", c.id, c.task);
+    CheckpointReplay => Replayed, "checkpoint.replay", Process, Read, Later, "runs a checkpoint's program on the recorded answers, without any effect", |c| format!("replay checkpoint {}", c.id);
     ClockNow => u64, "clock.now", Clock, Read, Outcome, "Unix time in milliseconds", |_c| "look at the clock";
     ClockSleep => (), "clock.sleep", Clock, Internal, Steps, "waits a number of milliseconds", |c| format!("wait {} ms", c.ms);
 }
@@ -500,19 +535,6 @@ pub struct Privilege {
     pub objects: bool,
     /// Send it messages.
     pub messages: bool,
-}
-
-/// Arguments of `process.spawn`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ProcessSpawn {
-    /// The image to start from.
-    pub image: String,
-    /// The child's goal.
-    pub goal: String,
-    /// Whether the child may ask to change files, where its parent may. It starts without
-    /// that right otherwise.
-    #[serde(default)]
-    pub may_change: bool,
 }
 
 /// Arguments of `process.wait`.

@@ -155,6 +155,7 @@ pub(crate) async fn story() -> String {
         workspace: workspace.clone(),
         grants: workspace_defaults(&workspace.canonicalize().unwrap()),
         after: None,
+        budget: steward_kernel::budget::Budget::default(),
     };
     let process = kernel.submit(submission).await.unwrap();
 

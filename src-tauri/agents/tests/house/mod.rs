@@ -377,6 +377,7 @@ impl House {
             workspace: self.folder.path().to_owned(),
             grants: workspace_defaults(self.folder.path()),
             after,
+            budget: steward_kernel::budget::Budget::default(),
         };
         let process = self.kernel.submit(submission).await.unwrap();
         *self.last.lock().unwrap() = Some(process.run);

@@ -133,6 +133,7 @@ impl House {
             workspace: self.folder.path().to_owned(),
             grants: workspace_defaults(self.folder.path()),
             after: None,
+            budget: steward_kernel::budget::Budget::default(),
         };
         self.kernel.submit(submission).await.expect("a process").pid
     }

@@ -105,6 +105,7 @@ impl Host {
             grants: grants(&workspace, access),
             workspace,
             after,
+            budget: steward_kernel::budget::Budget::default(),
         };
         let process = self.kernel.submit(submission).await?;
         Ok(Reply::Started {

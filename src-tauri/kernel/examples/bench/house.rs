@@ -42,6 +42,7 @@ impl House {
                     workspace: PathBuf::from("/workspace"),
                     grants: rights(),
                     after: None,
+                    budget: steward_kernel::budget::Budget::default(),
                 };
                 self.kernel.submit(submission).await.map(|p| p.pid)
             })

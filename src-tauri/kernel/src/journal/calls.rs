@@ -210,32 +210,6 @@ impl At {
 }
 
 impl Journal {
-    /// Every call a process has made, in order, with results: what a replay needs.
-    pub(crate) async fn calls(&self, pid: Pid) -> Result<Vec<CallRow>, SysError> {
-        self.read(move |db| {
-            let sql = "SELECT c.id, c.seq, c.name, c.args, c.state, p.result, p.memo
-                       FROM call c LEFT JOIN payload p ON p.call = c.id
-                       WHERE c.pid = ?1 ORDER BY c.seq";
-            let mut found = db.prepare_cached(sql).map_err(failed)?;
-            let rows: Vec<CallColumns> = found
-                .query_map([pid.0], |r| {
-                    Ok((
-                        r.get(0)?,
-                        r.get(1)?,
-                        r.get(2)?,
-                        r.get(3)?,
-                        r.get(4)?,
-                        r.get(5)?,
-                        r.get(6)?,
-                    ))
-                })
-                .and_then(Iterator::collect)
-                .map_err(failed)?;
-            rows.into_iter().map(call).collect()
-        })
-        .await
-    }
-
     /// Writes down a call that is about to be carried out: on disk before it goes on, or `later`,
     /// where it only looks.
     pub(crate) async fn intent(
@@ -446,7 +420,7 @@ impl Journal {
     pub(crate) async fn steps(&self, pid: Pid) -> Result<Vec<StepRow>, SysError> {
         self.read(move |db| {
             let sql = "SELECT seq, name, title, state, detail, created_ms, ended_ms FROM call
-                       WHERE pid = ?1 ORDER BY seq";
+                       WHERE pid = ?1 AND inherited <> 1 ORDER BY seq";
             let mut found = db.prepare_cached(sql).map_err(failed)?;
             let rows: Vec<(StepRow, String)> = found
                 .query_map([pid.0], |r| {
@@ -683,6 +657,34 @@ fn result(tx: &Tx<'_>, call: CallId, at: &At, ended: &Ended) -> Result<(), SysEr
         .map_err(failed)?;
     }
     Ok(())
+}
+
+/// Calls with their results, in order.
+pub(super) fn rows_of_calls(
+    db: &Connection,
+    which: &str,
+    pid: u64,
+) -> Result<Vec<CallRow>, SysError> {
+    let sql = format!(
+        "SELECT c.id, c.seq, c.name, c.args, c.state, p.result, p.memo
+         FROM call c LEFT JOIN payload p ON p.call = c.id WHERE {which} ORDER BY c.seq"
+    );
+    let mut found = db.prepare_cached(&sql).map_err(failed)?;
+    let rows: Vec<CallColumns> = found
+        .query_map([pid], |r| {
+            Ok((
+                r.get(0)?,
+                r.get(1)?,
+                r.get(2)?,
+                r.get(3)?,
+                r.get(4)?,
+                r.get(5)?,
+                r.get(6)?,
+            ))
+        })
+        .and_then(Iterator::collect)
+        .map_err(failed)?;
+    rows.into_iter().map(call).collect()
 }
 
 type CallColumns = (

@@ -11,8 +11,11 @@ mod calls;
 mod capabilities;
 #[cfg(test)]
 mod chained;
+mod checkpoints;
 mod ends;
 pub(crate) mod images;
+mod lives;
+mod messages;
 pub(crate) mod objects;
 mod processes;
 mod rotate;
@@ -40,6 +43,9 @@ use crate::provider::Witness;
 pub use answered::ApprovalRecord;
 pub(crate) use approvals::{Answered, ApprovalRow, Decision, Terms};
 pub(crate) use calls::{About, At, Authority, CallId, CallRow, CallState, ChangeRow, Ended, Uses};
+pub(crate) use checkpoints::{Kept, create_checkpoint, standing_result, take_standing};
+pub(crate) use lives::{History, Inherited, LastCall, exec, set_words};
+pub(crate) use messages::{Message, put_message, take_message};
 pub(crate) use processes::NewProcess;
 pub use rotate::Retention;
 pub use schema::SCHEMA_VERSION;
@@ -149,6 +155,11 @@ impl Journal {
     /// A number for a call about to be made.
     pub(crate) fn next_call(&self) -> CallId {
         self.inner.next_call.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The first of so many numbers for calls about to be made.
+    pub(crate) fn next_calls(&self, count: u64) -> CallId {
+        self.inner.next_call.fetch_add(count, Ordering::Relaxed)
     }
 
     /// Runs one change. On disk when this returns, and all queued before it.

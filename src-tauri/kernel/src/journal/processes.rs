@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension};
+use serde::Deserialize;
 
 use super::capabilities::{Issue, issue, issue_to};
+use super::lives::{self, Inherited};
 use super::{
-    Audit, Journal, Row, Tx, append, failed, from_json, from_word, objects, to_json, word,
+    Audit, CallId, Journal, Row, Tx, append, failed, from_json, from_word, objects, to_json, word,
 };
+use crate::budget::{Budget, Used};
 use crate::capability::{CapabilityId, Grant, Now, Steady};
 use crate::error::{Code, SysError};
-use crate::process::{Pid, ProcessInfo, ProcessState, RunId, Urgency};
+use crate::process::{ForkMode, Pid, ProcessInfo, ProcessState, RunId, Urgency};
 use crate::sys::Turn;
 use crate::syscall::Exit;
 
@@ -20,10 +23,15 @@ pub(crate) struct NewProcess {
     pub parent: Option<ProcessInfo>,
     pub after: Option<RunId>,
     /// The call that makes it, so that it is made once however often the call is run again.
-    pub call: Option<super::CallId>,
+    pub call: Option<CallId>,
     pub image: String,
     pub goal: String,
     pub workspace: PathBuf,
+    pub cwd: String,
+    pub mode: Option<ForkMode>,
+    pub budget: Budget,
+    /// The calls that it begins with.
+    pub history: Option<Inherited>,
     pub grants: Vec<(Grant, Option<CapabilityId>)>,
     pub issuer: String,
     pub now_ms: u64,
@@ -33,13 +41,18 @@ pub(crate) struct NewProcess {
 
 const COLUMNS: &str =
     "pid, parent, run, after_run, image, goal, workspace, state, tokens, created_ms, ended_ms,
-    (SELECT COUNT(*) FROM call WHERE call.pid = process.pid), paused,
-    priority, interactive, deadline_ms";
+    (SELECT COUNT(*) FROM call WHERE call.pid = process.pid AND inherited <> 1), paused, cwd, status,
+    mode, budget, used, priority, interactive, deadline_ms";
 
 impl Journal {
-    /// Makes a process, or finds the one its call made before.
-    pub(crate) async fn create_process(&self, new: NewProcess) -> Result<ProcessInfo, SysError> {
-        self.write(move |tx| create(tx, &new)).await
+    /// Makes a process, or finds the one its call made before; whether it was made.
+    pub(crate) async fn create_process(
+        &self,
+        new: NewProcess,
+    ) -> Result<(ProcessInfo, bool), SysError> {
+        let copied = new.history.as_ref().map_or(0, Inherited::most);
+        let first = self.next_calls(copied);
+        self.write(move |tx| create(tx, &new, first)).await
     }
 
     /// Ends a process, once: its waiting approvals and questions lapse, its payloads and what it was
@@ -219,7 +232,11 @@ pub(super) fn set_process(tx: &Tx<'_>, pid: Pid, state: ProcessState) -> Result<
     .map_err(failed)
 }
 
-fn create(tx: &Tx<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
+fn create(
+    tx: &Tx<'_>,
+    new: &NewProcess,
+    first_call: CallId,
+) -> Result<(ProcessInfo, bool), SysError> {
     if let Some(call) = new.call {
         let found: Option<u64> = tx
             .query_row(
@@ -234,7 +251,7 @@ fn create(tx: &Tx<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
             .transpose()?
             .and_then(|mut v| v.pop())
         {
-            return Ok(process);
+            return Ok((process, false));
         }
     }
     // A person waits for what they asked for; a child is as urgent as its parent.
@@ -251,10 +268,10 @@ fn create(tx: &Tx<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
     }
     let workspace = new.workspace.to_string_lossy();
     tx.execute(
-        "INSERT INTO process (parent, run, after_run, spawned_by, image, goal, workspace, state, created_ms,
-                              priority, interactive, deadline_ms)
-         VALUES (?,?,?,?,?,?,?,'created',?,?,?,?)",
-        (
+        "INSERT INTO process (parent, run, after_run, spawned_by, image, goal, workspace, cwd, mode,
+           budget, state, created_ms, priority, interactive, deadline_ms)
+         VALUES (?,?,?,?,?,?,?,?,?,?,'created',?,?,?,?)",
+        rusqlite::params![
             new.parent.as_ref().map(|p| p.pid.0),
             new.parent.as_ref().map_or(0, |p| p.run),
             new.after,
@@ -262,11 +279,14 @@ fn create(tx: &Tx<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
             &new.image,
             &new.goal,
             &workspace,
+            &new.cwd,
+            new.mode.map(ForkMode::as_str),
+            to_json(&new.budget)?,
             new.now_ms,
             urgency.priority,
             urgency.interactive,
             urgency.deadline_ms,
-        ),
+        ],
     )
     .map_err(failed)?;
     let pid = Pid(tx.last_insert_rowid().unsigned_abs());
@@ -292,8 +312,19 @@ fn create(tx: &Tx<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
         issue(tx, pid, &grant, None, "kernel", new.now_ms)?;
     }
     let run = new.parent.as_ref().map_or(pid.0, |p| p.run);
+    if let Some(history) = &new.history {
+        lives::inherit(tx, pid, history, first_call, new.now_ms)?;
+    }
+    let forked = match (new.mode, &new.history) {
+        (Some(mode), Some(history)) => {
+            format!(", forked ({}) {}", mode.as_str(), history.words())
+        }
+        (Some(mode), None) => format!(", {}", mode.as_str()),
+        (None, Some(history)) => format!(", {}", history.words()),
+        (None, None) => String::new(),
+    };
     let detail = format!(
-        "image {}, parent {}, workspace {}",
+        "image {}, parent {}, workspace {}{forked}",
         new.image,
         new.parent
             .as_ref()
@@ -314,8 +345,8 @@ fn create(tx: &Tx<'_>, new: &NewProcess) -> Result<ProcessInfo, SysError> {
             audit: about(pid),
         },
     )?;
-    select(tx, "WHERE pid = ?1", Some(pid.0))?
-        .pop()
+    let made = select(tx, "WHERE pid = ?1", Some(pid.0))?.pop();
+    made.map(|process| (process, true))
         .ok_or_else(|| SysError::new(Code::Internal, "a process just made is not there"))
 }
 
@@ -323,7 +354,8 @@ fn end(tx: &Tx<'_>, process: &ProcessInfo, exit: &Exit) -> Result<Vec<u64>, SysE
     let now = process.ended_ms.unwrap_or_default();
     let ended = tx
         .execute(
-            "UPDATE process SET state = ?2, ended_ms = ?3, exit = ?4, tokens = ?5
+            "UPDATE process SET state = ?2, ended_ms = ?3, exit = ?4, tokens = ?5, paused = 0,
+               used = json_set(used, '$.total', json(?6))
              WHERE pid = ?1 AND state NOT IN ('exited','failed','killed')",
             (
                 process.pid.0,
@@ -331,6 +363,7 @@ fn end(tx: &Tx<'_>, process: &ProcessInfo, exit: &Exit) -> Result<Vec<u64>, SysE
                 now,
                 to_json(exit)?,
                 process.tokens,
+                to_json(&process.used)?,
             ),
         )
         .map_err(failed)?;
@@ -351,7 +384,11 @@ fn end(tx: &Tx<'_>, process: &ProcessInfo, exit: &Exit) -> Result<Vec<u64>, SysE
         "UPDATE question SET answer = NULL WHERE pid = ?1",
         "UPDATE call SET state = 'failed', detail = 'ended with its process' WHERE pid = ?1 AND state IN ('intent','waiting')",
         "UPDATE capability SET status = 'ended' WHERE subject = ?1 AND status = 'active'",
-        "DELETE FROM payload WHERE pid = ?1",
+        // What a call changed stands, and a process that goes on from a checkpoint is told so.
+        "DELETE FROM payload WHERE pid = ?1 AND NOT
+           (EXISTS (SELECT 1 FROM checkpoint WHERE pid = ?1)
+            AND EXISTS (SELECT 1 FROM change WHERE change.call = payload.call))",
+        "UPDATE message SET body = NULL WHERE to_pid = ?1",
     ] {
         tx.execute(sql, [pid]).map_err(failed)?;
     }
@@ -380,12 +417,21 @@ fn end(tx: &Tx<'_>, process: &ProcessInfo, exit: &Exit) -> Result<Vec<u64>, SysE
     Ok(lapsed)
 }
 
-fn select(db: &Connection, rest: &str, key: Option<u64>) -> Result<Vec<ProcessInfo>, SysError> {
+pub(super) fn select(
+    db: &Connection,
+    rest: &str,
+    key: Option<u64>,
+) -> Result<Vec<ProcessInfo>, SysError> {
     let mut found = db
         .prepare_cached(&format!("SELECT {COLUMNS} FROM process {rest}"))
         .map_err(failed)?;
     let read = |r: &rusqlite::Row<'_>| {
-        let state: String = r.get(7)?;
+        let words = Words {
+            state: r.get(7)?,
+            mode: r.get(15)?,
+            budget: r.get(16)?,
+            used: r.get(17)?,
+        };
         let info = ProcessInfo {
             pid: Pid(r.get(0)?),
             parent: r.get::<_, Option<u64>>(1)?.map(Pid),
@@ -395,19 +441,23 @@ fn select(db: &Connection, rest: &str, key: Option<u64>) -> Result<Vec<ProcessIn
             goal: r.get(5)?,
             workspace: PathBuf::from(r.get::<_, String>(6)?),
             state: ProcessState::Created,
-            status: String::new(),
             tokens: r.get(8)?,
             created_ms: r.get(9)?,
             ended_ms: r.get(10)?,
             steps: r.get(11)?,
             paused: r.get(12)?,
+            cwd: r.get(13)?,
+            status: r.get(14)?,
+            mode: None,
+            budget: Budget::default(),
+            used: Used::default(),
             urgency: Urgency {
-                priority: r.get(13)?,
-                interactive: r.get(14)?,
-                deadline_ms: r.get(15)?,
+                priority: r.get(18)?,
+                interactive: r.get(19)?,
+                deadline_ms: r.get(20)?,
             },
         };
-        Ok((info, state))
+        Ok((info, words))
     };
     let rows: Vec<_> = match key {
         Some(key) => found.query_map([key], read).and_then(Iterator::collect),
@@ -415,13 +465,51 @@ fn select(db: &Connection, rest: &str, key: Option<u64>) -> Result<Vec<ProcessIn
     }
     .map_err(failed)?;
     rows.into_iter()
-        .map(|(info, state)| {
-            Ok(ProcessInfo {
-                state: from_word(state)?,
-                ..info
-            })
-        })
+        .map(|(info, words)| words.into(info))
         .collect()
+}
+
+/// Columns of a process that are words or JSON.
+struct Words {
+    state: String,
+    mode: Option<String>,
+    budget: String,
+    used: String,
+}
+
+/// What is kept of a process's use: its own, and with all below it once it has ended.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Kept {
+    ms: u64,
+    money_micros: u64,
+    total: Option<Used>,
+}
+
+impl Words {
+    fn into(self, info: ProcessInfo) -> Result<ProcessInfo, SysError> {
+        let state: ProcessState = from_word(self.state)?;
+        let kept: Kept = from_json(&self.used)?;
+        let used = kept.total.unwrap_or(Used {
+            tokens: info.tokens,
+            calls: u64::from(info.steps),
+            seconds: kept.ms / 1000,
+            money_micros: kept.money_micros,
+            children: 0,
+        });
+        let status = match state.is_final() {
+            true => String::new(),
+            false => info.status,
+        };
+        Ok(ProcessInfo {
+            state,
+            status,
+            used,
+            mode: self.mode.map(from_word).transpose()?,
+            budget: from_json(&self.budget)?,
+            ..info
+        })
+    }
 }
 
 fn exit_of(db: &Connection, pid: Pid) -> Result<Option<Exit>, SysError> {

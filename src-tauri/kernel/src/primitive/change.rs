@@ -53,14 +53,14 @@ impl Primitive for FsWrite {
         }
         let bytes = Arc::new(self.text.into_bytes());
         let change = Change::Write {
-            path: self.path,
+            path: ctx.path(&self.path)?,
             bytes,
         };
         let wanted = Wanted {
             change,
             base: self.base,
         };
-        let (plan, detail) = wanted.carry_out(ctx, |plan| json(&written(plan))).await?;
+        let (plan, detail) = Box::pin(wanted.carry_out(ctx, |plan| json(&written(plan)))).await?;
         Ok(Outcome::new(written(&plan), detail))
     }
 }
@@ -89,7 +89,8 @@ impl Primitive for FsMkdir {
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Changed>, SysError> {
-        changed(ctx, Change::Mkdir { path: self.path }).await
+        let path = ctx.path(&self.path)?;
+        changed(ctx, Change::Mkdir { path }).await
     }
 }
 
@@ -104,8 +105,8 @@ impl Primitive for FsMove {
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Changed>, SysError> {
         let change = Change::Move {
-            from: self.from,
-            to: self.to,
+            from: ctx.path(&self.from)?,
+            to: ctx.path(&self.to)?,
         };
         changed(ctx, change).await
     }
@@ -121,7 +122,8 @@ impl Primitive for FsDelete {
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Changed>, SysError> {
-        changed(ctx, Change::Delete { path: self.path }).await
+        let path = ctx.path(&self.path)?;
+        changed(ctx, Change::Delete { path }).await
     }
 }
 
@@ -131,7 +133,7 @@ async fn changed(ctx: &Ctx, change: Change) -> Result<Outcome<Changed>, SysError
         Changed { path: path.clone() }
     };
     let wanted = Wanted { change, base: None };
-    let (plan, detail) = wanted.carry_out(ctx, |plan| json(&result(plan))).await?;
+    let (plan, detail) = Box::pin(wanted.carry_out(ctx, |plan| json(&result(plan)))).await?;
     Ok(Outcome::new(result(&plan), detail))
 }
 

@@ -26,11 +26,11 @@ impl Primitive for FsRead {
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<FileText>, SysError> {
         let limit = bounded("limit", self.limit.unwrap_or(READ_DEFAULT), READ_MOST)?;
-        let need = ctx.reading(&self.path, limit, 1);
+        let path = ctx.path(&self.path)?;
+        let need = ctx.reading(&path, limit, 1);
         ctx.check_need(need.clone()).await?;
         let _slot = ctx.turn().await?;
         let verdict = ctx.check_again(need).await?;
-        let path = self.path.clone();
         let file = ctx
             .blocking(move |files, root| files.read(&root, &path, 0, limit))
             .await?;
@@ -71,13 +71,14 @@ impl Primitive for FsList {
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<Listing>, SysError> {
         let limit = self.limit.unwrap_or(LIST_DEFAULT);
         let limit = bounded("limit", limit.into(), LIST_MOST.into())?;
-        let need = ctx.reading(&self.path, 0, limit);
+        let path = ctx.path(&self.path)?;
+        let need = ctx.reading(&path, 0, limit);
         ctx.check_need(need.clone()).await?;
         let _slot = ctx.turn().await?;
         let verdict = ctx.check_again(need).await?;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let listing = ctx
-            .blocking(move |files, root| files.list(&root, &self.path, limit))
+            .blocking(move |files, root| files.list(&root, &path, limit))
             .await?;
         let more = match listing.left_out {
             0 => String::new(),
@@ -101,12 +102,13 @@ impl Primitive for FsStat {
     }
 
     async fn perform(self, ctx: &Ctx) -> Result<Outcome<FileStat>, SysError> {
-        let need = ctx.reading(&self.path, 0, 1);
+        let path = ctx.path(&self.path)?;
+        let need = ctx.reading(&path, 0, 1);
         ctx.check_need(need.clone()).await?;
         let _slot = ctx.turn().await?;
         let verdict = ctx.check_again(need).await?;
         let stat = ctx
-            .blocking(move |files, root| files.stat(&root, &self.path))
+            .blocking(move |files, root| files.stat(&root, &path))
             .await?;
         let what = match stat.kind {
             FileKind::File => format!("file, {} bytes", stat.bytes),

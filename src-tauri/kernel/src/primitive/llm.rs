@@ -40,12 +40,17 @@ impl Primitive for LlmChat {
         }
         let need = asking_a_core(&self.request.messages);
         ctx.check_need(need.clone()).await?;
-        let (most, temperature) = (self.request.max_tokens, self.request.sampling.temperature);
-        let (reply, verdict) = ctx.generate(self.request, self.visible, need).await?;
+        let temperature = self.request.sampling.temperature;
+        let mut request = self.request;
+        let spending = ctx.set_aside(&mut request).await?;
+        let most = request.max_tokens;
+        let generating = Box::pin(ctx.generate(request, self.visible, need));
+        let (reply, verdict) = generating.await?;
+        let tokens = spending.used(&reply).await?;
         if reply.finish == Finish::Cancelled {
+            ctx.lost(tokens).await?;
             return Err(ctx.stopped());
         }
-        let tokens = u64::from(reply.prompt_tokens) + u64::from(reply.tokens);
         ctx.note_facts(&serde_json::json!({
             "model": ctx.inner.providers.core.info().model,
             "input_tokens": reply.prompt_tokens,
@@ -86,12 +91,16 @@ impl Primitive for LlmScore {
         let verdict = ctx.check_again(need).await?;
         let core = Arc::clone(&ctx.inner.providers.core);
         let count = self.choices.len();
+        let tokens = ctx.weighed(&self).await?;
         let cancel = ctx.live.attention.cancel();
         slot.charge(self.cost());
         let scores = core
             .score(self.messages, self.prefix, self.choices, cancel)
             .await?;
-        Ok(Outcome::new(scores, format!("{count} choices weighed")).record(by(verdict)))
+        Ok(Outcome {
+            tokens,
+            ..Outcome::new(scores, format!("{count} choices weighed")).record(by(verdict))
+        })
     }
 }
 

@@ -1,7 +1,9 @@
 //! The primitives: where a system call's rights are checked and its effect happens.
 
+mod admit;
 mod capability;
 mod change;
+mod checkpoint;
 mod clock;
 mod files;
 mod image;
@@ -12,9 +14,12 @@ mod outside;
 mod person;
 mod process;
 mod rights;
+mod spend;
+mod stand;
 mod turn;
 mod undo;
 
+pub(crate) use checkpoint::labelled;
 use files::bounded;
 
 use std::future::Future;
@@ -29,10 +34,10 @@ use crate::error::{Code, SysError};
 use crate::escape::shown;
 use crate::event::{KernelEvent, Step, StepState};
 use crate::executor;
-use crate::journal::{About, At, CallRow, CallState, Ended};
+use crate::journal::{About, At, CallRow, CallState, Ended, LastCall};
 use crate::kernel::Inner;
 use crate::live::Live;
-use crate::process::{ProcessInfo, ProcessState};
+use crate::process::{ProcessInfo, ProcessState, path_within};
 use crate::provider::Files;
 use crate::sys::is_step;
 use crate::syscall::{Module, Record, Syscall};
@@ -100,6 +105,8 @@ pub struct Ctx {
     taken: rights::Taken,
     /// Whether the person said yes to it as a whole.
     may: AtomicBool,
+    /// Whether it was made before the kernel was started again, and is carried out now.
+    again: bool,
     /// Whether the call stands in the journal.
     intended: AtomicBool,
     /// Whether the outcome stands in the journal already (irreversible calls write it together
@@ -143,6 +150,7 @@ impl Ctx {
             waited_ms: AtomicU64::new(0),
             taken: rights::Taken::default(),
             may: AtomicBool::new(false),
+            again: stands,
             intended: AtomicBool::new(stands),
             recorded: AtomicBool::new(false),
             inner: Arc::clone(inner),
@@ -195,11 +203,15 @@ impl Ctx {
 
     pub(crate) async fn carry_out<S: Primitive>(&self, call: S) -> Result<S::Output, SysError> {
         if S::RECORD == Record::Nothing {
+            self.admit::<S>().await?;
             return call.perform(self).await.map(|done| done.output);
         }
         self.enter_state(ProcessState::WaitingTool);
         self.tell_step(StepState::Running, "");
-        let done = call.perform(self).await;
+        let done = match self.admit::<S>().await {
+            Ok(()) => call.perform(self).await,
+            Err(refused) => Err(refused),
+        };
         if let Err(error) = &done {
             self.noted.error(error);
         }
@@ -231,14 +243,28 @@ impl Ctx {
             self.end(ended).await?;
         }
         self.tell_step(step_state(state), &detail);
-        let info = self.live.update(|info| {
+        self.live.update(|info| {
             info.tokens += tokens;
             info.steps += 1;
-            info.state = ProcessState::Running;
-            info.status.clear();
         });
+        let info = self.live.set(ProcessState::Running, "");
         self.inner.tell_process(&info);
         done.map(|d| d.output)
+    }
+
+    /// This call as the last of a history that another process begins with.
+    fn as_last(&self, result: Value) -> LastCall {
+        LastCall {
+            name: self.name,
+            args: self.about.args.clone(),
+            title: self.about.title.clone(),
+            result,
+        }
+    }
+
+    /// A path from the workspace's root, as the process means it in its folder.
+    fn path(&self, path: &str) -> Result<String, SysError> {
+        path_within(&self.info.cwd, path)
     }
 
     /// Writes down how this call ended.

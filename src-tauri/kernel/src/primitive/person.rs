@@ -1,6 +1,7 @@
 //! `human.ask`, `human.tell`, `human.approve`, and the wait for a yes that every irreversible call
 //! shares.
 
+use super::admit::speculative;
 use super::{Ctx, Outcome, Primitive};
 use crate::capability::{CapabilityId, Resource, Right};
 use crate::error::{Code, SysError};
@@ -9,7 +10,7 @@ use crate::event::{KernelEvent, StepState};
 use crate::human::{self, Approval, EffectKind, Preview, Question, policy};
 use crate::journal::{ApprovalRow, Decision, Terms};
 use crate::kernel::Waiter;
-use crate::process::ProcessState;
+use crate::process::{ForkMode, ProcessState};
 use crate::provider::Digest;
 use crate::syscall::{HumanApprove, HumanAsk, HumanTell};
 
@@ -163,6 +164,9 @@ impl Ctx {
     /// Files an approval (or finds the one filed before a restart) and waits for the answer,
     /// without a slot, a thread or a lock.
     pub(super) async fn ask_for_yes(&self, asking: Asking) -> Result<Decision, SysError> {
+        if self.info.mode == Some(ForkMode::Speculative) {
+            return Err(speculative(self.name));
+        }
         self.intend().await?;
         let asked = self.offered(asking.approval, &asking.paths);
         let lifetime_ms = asking.lifetime_ms.or(self.inner.approval_lifetime());

@@ -138,6 +138,7 @@ impl World {
                 workspace: PathBuf::from(ROOT),
                 grants: workspace_defaults(Path::new(ROOT)),
                 after: None,
+                budget: steward_kernel::budget::Budget::default(),
             };
             let kernel = kernel.clone();
             let started = async move { kernel.submit(submission).await };
