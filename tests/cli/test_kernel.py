@@ -98,7 +98,7 @@ class Rights(TestInHouse):
         self.check(0, "ask", "--json", "create other.txt with the text Hi")
         self.assertEqual((self.house.work / "other.txt").read_text(), "Hi\n")
         self.check(0, "grants", "revoke", str(grant["id"]))
-        self.assertSays(self.check(0, "grants"), "taken back")
+        self.assertSays(self.check(0, "grants"), "revoked")
         again, asked = self.waiting("create third.txt with the text Hi")
         self.check(0, "kill", str(asked["pid"]))
         self.ended(again)

@@ -90,7 +90,7 @@ fn row(held: &CapabilityView) -> String {
     });
     match held.status {
         CapabilityStatus::Active => {}
-        CapabilityStatus::Revoked => more.push("taken back".to_owned()),
+        CapabilityStatus::Revoked => more.push("revoked".to_owned()),
         CapabilityStatus::Spent => more.push("spent".to_owned()),
         CapabilityStatus::Expired => more.push("expired".to_owned()),
         CapabilityStatus::Ended => more.push("ended with its process".to_owned()),

@@ -51,7 +51,7 @@ pub(crate) fn state_words(state: StateView) -> &'static str {
         StateView::WaitingTool => "waiting for a file or a tool",
         StateView::WaitingHuman => "waiting for you",
         StateView::Paused => "paused",
-        StateView::Suspended => "suspended",
+        StateView::Suspended => "put aside",
         StateView::Exited => "done",
         StateView::Failed => "failed",
         StateView::Killed => "stopped",

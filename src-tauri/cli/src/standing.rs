@@ -41,7 +41,7 @@ pub(crate) async fn grants(link: &mut Link, verb: Option<GrantsVerb>, printer: &
         }
         let back = grant
             .revoked_ms
-            .map_or_else(String::new, |ms| format!(", taken back {}", clock(ms)));
+            .map_or_else(String::new, |ms| format!(", revoked {}", clock(ms)));
         printer.line(&format!(
             "{:>5}  {}  (in the {}, {}, used {} times{back})",
             grant.id,

@@ -55,7 +55,7 @@ impl Host {
         if self.kernel.revoke_grant(id, by.name()).await? {
             return Ok(Reply::Done);
         }
-        let message = format!("standing answer `{id}` was taken back already");
+        let message = format!("standing answer `{id}` was revoked already");
         Err(Problem::new("conflict", message).hint("list them with `steward grants`"))
     }
 
