@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use steward_kernel::budget::Budget;
 use steward_kernel::escape::shown as escape_line;
 
 use crate::paths::Paths;
@@ -41,6 +42,9 @@ pub(crate) struct Config {
     pub(crate) threads: Option<usize>,
     #[serde(default, skip_serializing_if = "SchedulerConfig::is_empty")]
     scheduler: SchedulerConfig,
+    /// What a run may use where nothing tighter is said.
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    budget: Budget,
     #[serde(default, skip_serializing_if = "ApprovalsConfig::is_empty")]
     approvals: ApprovalsConfig,
 }
@@ -116,6 +120,10 @@ impl Config {
 
     pub(crate) fn scheduler(&self) -> &SchedulerConfig {
         &self.scheduler
+    }
+
+    pub(crate) fn budget(&self) -> Budget {
+        self.budget
     }
 
     /// Milliseconds that an approval waits for an answer; for ever where absent.

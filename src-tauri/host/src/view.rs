@@ -10,8 +10,8 @@ use steward_kernel::{
 use crate::clock::now_ms;
 use crate::surface;
 use crate::surface::{
-    ApprovalView, BudgetView, DiffKind, DiffLine, EffectView, Event, LogRow, Problem, ProcessView,
-    QuestionView, RiskView, ScopeView, StateView, StepView,
+    ApprovalView, BudgetView, DiffKind, DiffLine, EffectView, Event, Limits, LogRow, Problem,
+    ProcessView, QuestionView, RiskView, ScopeView, StateView, StepView, Used,
 };
 
 impl Problem {
@@ -58,7 +58,7 @@ pub(crate) fn process(info: &ProcessInfo, undoable: &HashSet<RunId>) -> ProcessV
         ended_ms: info.ended_ms,
         undoable: info.state.is_final() && undoable.contains(&info.run),
         after: info.after,
-        cwd: String::new(),
+        cwd: steward_kernel::escape::shown(&info.cwd),
         step: None,
         elapsed_ms: info
             .ended_ms
@@ -66,7 +66,27 @@ pub(crate) fn process(info: &ProcessInfo, undoable: &HashSet<RunId>) -> ProcessV
             .saturating_sub(info.created_ms),
         priority: info.urgency.priority,
         interactive: info.urgency.interactive,
-        budget: BudgetView::default(),
+        budget: budget(info),
+    }
+}
+
+fn budget(info: &ProcessInfo) -> BudgetView {
+    let (limits, used) = (&info.budget, &info.used);
+    BudgetView {
+        limits: Limits {
+            tokens: limits.tokens,
+            calls: limits.calls,
+            seconds: limits.seconds,
+            money_micros: limits.money_micros,
+            children: limits.children,
+        },
+        used: Used {
+            tokens: used.tokens,
+            calls: used.calls,
+            seconds: used.seconds,
+            money_micros: used.money_micros,
+            children: used.children,
+        },
     }
 }
 

@@ -1,9 +1,14 @@
 //! What a person does to processes that are there.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use crate::error::{Code, SysError};
+use crate::executor;
 use crate::journal::Message;
 use crate::kernel::{Inner, Kernel};
-use crate::process::{Pid, Signal, Urgency};
+use crate::process::{Pid, Signal, Urgency, folder_within};
+use crate::provider::FileKind;
 
 /// Bytes of a message at most.
 const MESSAGE_MOST: usize = 64 * 1024;
@@ -76,5 +81,27 @@ impl Inner {
         if let Some(live) = self.find(to) {
             live.mail.notify_one();
         }
+    }
+
+    /// A folder of a workspace, as the person names it, which is there.
+    pub(crate) async fn folder_of(
+        &self,
+        workspace: &Path,
+        folder: &str,
+    ) -> Result<String, SysError> {
+        let folder = folder_within("", folder)?;
+        if folder.is_empty() {
+            return Ok(folder);
+        }
+        let files = Arc::clone(&self.providers.files);
+        let (root, asked) = (workspace.to_owned(), folder.clone());
+        let look = move || files.stat(&root, &asked);
+        let found =
+            executor::blocking(&self.providers.executor, "the file provider", look).await??;
+        if found.kind == FileKind::Folder {
+            return Ok(folder);
+        }
+        let message = format!("`{}` is no folder", crate::escape::shown(&folder));
+        Err(SysError::new(Code::NotFound, message).hint("name a folder of the workspace"))
     }
 }

@@ -233,6 +233,19 @@ impl Kernel {
     /// The workspace is not there or not readable, the image does not exist, the request is empty
     /// or too long, a grant says nothing.
     pub async fn submit(&self, submission: Submission) -> Result<ProcessInfo, SysError> {
+        self.submit_in(submission, "").await
+    }
+
+    /// Starts a run in a folder of the workspace.
+    ///
+    /// # Errors
+    /// As [`Kernel::submit`]; [`Code::Confined`] for a folder that leads out,
+    /// [`Code::NotFound`] for one that is not there.
+    pub async fn submit_in(
+        &self,
+        submission: Submission,
+        folder: &str,
+    ) -> Result<ProcessInfo, SysError> {
         let Submission {
             image,
             goal,
@@ -257,6 +270,7 @@ impl Kernel {
         let image = self.inner.exact_image(&image).await?;
         Inner::check_grants(&grants)?;
         let (workspace, grants) = self.inner.settled(workspace, grants).await?;
+        let cwd = self.inner.folder_of(&workspace, folder).await?;
         let new = NewProcess {
             parent: None,
             after,
@@ -264,7 +278,7 @@ impl Kernel {
             image,
             goal,
             workspace,
-            cwd: String::new(),
+            cwd,
             mode: None,
             budget,
             history: None,

@@ -2,6 +2,7 @@
 
 mod audit;
 mod chain;
+mod checkpoints;
 mod doing;
 mod images;
 mod objects;
@@ -213,6 +214,7 @@ impl Host {
             Command::Questions => self.questions().await,
             Command::AnswerQuestion { id, text } => self.answer_question(id, &text, by).await,
             Command::Signal { pid, signal } => self.signal(pid, signal, by).await,
+            Command::SendMessage { pid, text } => self.send_message(pid, &text).await,
             Command::Undo { run } => self.undo(run).await,
             Command::Log(query) => self.log(query).await,
             Command::LogVerify => self.verify_log().await,
@@ -225,6 +227,14 @@ impl Host {
             Command::RevokeGrant { id } => self.revoke_grant(id, by).await,
             Command::Policies => self.policies().await,
             Command::SetPolicy(change) => self.set_policy(change, by).await,
+            Command::Checkpoints { pid } => self.checkpoints(pid).await,
+            Command::Checkpoint { id } => self.checkpoint(id).await,
+            Command::DiffCheckpoints { from, to } => self.diff_checkpoints(from, to).await,
+            Command::CreateCheckpoint { pid, label } => {
+                self.create_checkpoint(pid, &label, by).await
+            }
+            Command::RestoreCheckpoint { id } => self.restore_checkpoint(id, by).await,
+            Command::ForkCheckpoint { id } => self.fork_checkpoint(id).await,
             Command::Images => self.images().await,
             Command::Image { name } => self.image(&name).await,
             Command::RegisterImage { source } => self.register_image(source).await,
@@ -245,7 +255,6 @@ impl Host {
                 "invalid",
                 "`watch` is for the local socket only",
             )),
-            other => Err(not_there(&other)),
         }
     }
 
@@ -307,11 +316,4 @@ async fn witness(paths: &Paths) -> Result<Arc<dyn Witness>, Problem> {
             Arc::new(NoWitness)
         }
     })
-}
-
-/// The kernel does not do this yet.
-fn not_there(command: &Command) -> Problem {
-    let named = serde_json::to_value(command).unwrap_or_default();
-    let name = named["command"].as_str().unwrap_or("this");
-    Problem::new("unavailable", format!("`{name}` is not there yet"))
 }

@@ -54,4 +54,9 @@ impl Host {
         }
         Ok(Reply::Done)
     }
+
+    pub(super) async fn send_message(&self, pid: u64, text: &str) -> Result<Reply, Problem> {
+        self.kernel.send(Pid(pid), text).await?;
+        Ok(Reply::Done)
+    }
 }

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use steward_kernel::budget::Budget;
 use steward_kernel::capability::{self, Grant, Resource, Right};
 use steward_kernel::{Pid, Submission};
 
 use super::Host;
-use crate::surface::{Access, Limits, Problem, Reply, Run, ShellAccess, Submit};
+use crate::surface::{Access, Problem, Reply, Run, ShellAccess, Submit};
 use crate::undo;
 
 /// What a run is started with.
@@ -18,6 +19,9 @@ struct Start {
     workspace: PathBuf,
     after: Option<u64>,
     access: Access,
+    /// The folder of the workspace to begin in; the workspace itself where empty.
+    folder: String,
+    budget: Budget,
 }
 
 impl Host {
@@ -37,6 +41,8 @@ impl Host {
             workspace,
             after,
             access: Access::Edit,
+            folder: String::new(),
+            budget: Budget::default(),
         })
         .await
     }
@@ -54,16 +60,20 @@ impl Host {
             after,
         } = run;
         no_programs(shell)?;
-        if !folder.is_empty() || limits != Limits::default() {
-            let message = "a working directory and limits are not there yet";
-            return Err(Problem::new("unavailable", message));
-        }
         self.start_run(Start {
             image,
             goal: request,
             workspace: PathBuf::from(workspace),
             after,
             access,
+            folder,
+            budget: Budget {
+                tokens: limits.tokens,
+                calls: limits.calls,
+                seconds: limits.seconds,
+                money_micros: limits.money_micros,
+                children: limits.children,
+            },
         })
         .await
     }
@@ -83,6 +93,8 @@ impl Host {
             workspace: process.workspace,
             after: None,
             access: Access::Edit,
+            folder: String::new(),
+            budget: Budget::default(),
         })
         .await
     }
@@ -94,6 +106,8 @@ impl Host {
             workspace,
             after,
             access,
+            folder,
+            budget,
         } = start;
         let files = Arc::clone(&self.files);
         let workspace = tokio::task::spawn_blocking(move || files.workspace(&workspace))
@@ -105,9 +119,9 @@ impl Host {
             grants: grants(&workspace, access),
             workspace,
             after,
-            budget: steward_kernel::budget::Budget::default(),
+            budget: budget.within(self.config().budget()),
         };
-        let process = self.kernel.submit(submission).await?;
+        let process = self.kernel.submit_in(submission, &folder).await?;
         Ok(Reply::Started {
             pid: process.pid.0,
             run: process.run,
