@@ -27,6 +27,9 @@ SETTINGS = [
     ("[scheduler.limits]\nllm = 0", "`0` calls at once"),
     ("[scheduler.limits]\ncooking = 1", "`cooking`"),
     ("[scheduler]\ncontext_mib = 0", "`context_mib` is `0`"),
+    ("[budget]\ntokns = 1", "`tokns`"),
+    ("[budget]\ntokens = -1", "line 2"),
+    ("[approvals]\nexpire_minutes = 0", "`expire_minutes` is `0`"),
     ("= = =", "line 1"),
     ("a\x1b[31mb = 1", "\\u{1b}"),
     ('theme = "\\u202epink"', "\\u{202e}"),
@@ -87,7 +90,7 @@ class Data(TestInHouse):
 
     def test_data_from_a_newer_version_is_refused_with_both_versions(self) -> None:
         self.sqlite("PRAGMA user_version = 99")
-        self.refused(str(self.house.data), "version `99`", "knows `1`", "XDG_DATA_HOME")
+        self.refused(str(self.house.data), "version `99`", "knows `2`", "XDG_DATA_HOME")
 
     def test_a_damaged_journal_is_told(self) -> None:
         self.sqlite("PRAGMA user_version")
