@@ -12,7 +12,7 @@ name: looker
 version: 1
 about: Looks, and changes nothing.
 system_prompt: You look.
-tools: [list_files, read_file]
+tools: [list, read]
 """
 
 
@@ -163,7 +163,7 @@ class Images(TestInHouse):
             ("name: [\n", "line"),
             ("name: x\nversion: soon\n", "version"),
             (IMAGE + "tolls: []\n", "tolls"),
-            (IMAGE.replace("read_file", "cook"), "cook"),
+            (IMAGE.replace("read]", "cook]"), "cook"),
             (IMAGE.replace("looker", "base"), "base"),
         ]
         for text, told in broken:
@@ -232,7 +232,8 @@ class Launch(TestInHouse):
 
     def test_a_budget_ends_a_request(self) -> None:
         ended = self.check(1, "run", "base", "--calls", "1", "--approve", "all", "--json", HELLO)
-        self.assertEqual(ended.rows[-1]["error"]["code"], "budget")
+        self.assertEqual(ended.rows[-1]["error"]["code"], "limit")
+        self.assertSays(ended, "the budget of process `1` is used up")
         self.assertFalse((self.house.work / "hello.txt").exists())
 
     def test_a_session_has_its_own_commands(self) -> None:
