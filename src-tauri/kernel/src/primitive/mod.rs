@@ -157,7 +157,7 @@ impl Ctx {
             live: Arc::clone(live),
         };
         if matches!(S::RECORD, Record::Later | Record::Steps) {
-            ctx.intend().await?;
+            Box::pin(ctx.intend()).await?;
         }
         Ok(ctx)
     }
@@ -240,7 +240,7 @@ impl Ctx {
                 record,
                 tokens,
             };
-            self.end(ended).await?;
+            Box::pin(self.end(ended)).await?;
         }
         self.tell_step(step_state(state), &detail);
         self.live.update(|info| {

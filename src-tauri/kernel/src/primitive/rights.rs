@@ -116,11 +116,18 @@ impl Ctx {
         if verdict.stance == Stance::Allow || self.may.load(Ordering::Acquire) {
             return Ok(verdict);
         }
+        // Rare, and large: kept out of every call that waits for something else.
+        Box::pin(self.ask_about(&needs, verdict.by)).await?;
+        Ok(verdict)
+    }
+
+    /// Asks the person about a call as a whole.
+    async fn ask_about(&self, needs: &[Need], by: CapabilityId) -> Result<(), SysError> {
         if self.record == Record::Nothing {
             let message = format!("`{}` cannot ask the person", self.name);
             return Err(SysError::new(Code::Denied, message).hint("do it without this"));
         }
-        let paths = paths_of(&needs);
+        let paths = paths_of(needs);
         let path = match paths.first() {
             Some(path) => self
                 .info
@@ -138,7 +145,7 @@ impl Ctx {
                 preview: Preview::between(None, Some(self.about.title.as_bytes())),
                 ..self.approval(EffectKind::Use, digest)
             },
-            by: verdict.by,
+            by,
             paths,
             lifetime_ms: None,
         };
@@ -147,7 +154,7 @@ impl Ctx {
             SysError::new(Code::Refused, message).hint("do it without this, or ask what they want")
         })?;
         self.may.store(true, Ordering::Release);
-        Ok(verdict)
+        Ok(())
     }
 
     /// Checks once more, when the call's turn has come: what was not asked about before is not asked
