@@ -31,7 +31,7 @@ def command_lines(checkout: Checkout, name: str) -> list[list[str]]:
     if name == "engine":
         return [example("steward-engine", "bench")]
     if name == "kernel":
-        return [example("steward-kernel", "bench"), example("steward-kernel", "bench_audit"), example("steward-cores", "bench_slices")]
+        return [example("steward-kernel", "bench_kernel"), example("steward-kernel", "bench_audit"), example("steward-cores", "bench_slices")]
     desktop = checkout.binary("steward-desktop", release=True)
     return [[PYTHON, "tests/e2e/bench.py", "--binary", str(desktop)]]
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -38,10 +39,10 @@ fn table() -> Vec<Row> {
     let f = write("f", "old");
     vec![
         row("create", &[], write("d/f", "new")),
-        row("overwrite", &[f.clone()], write("f", "new")),
+        row("overwrite", from_ref(&f), write("f", "new")),
         row("mkdir", &[], mkdir("d/e")),
-        row("delete", &[f.clone()], delete("f")),
-        row("move", &[f.clone()], rename("f", "d/g")),
+        row("delete", from_ref(&f), delete("f")),
+        row("move", from_ref(&f), rename("f", "d/g")),
         row(
             "replace",
             &[f.clone(), write("g", "other")],
@@ -222,7 +223,7 @@ fn every_change_is_whole_and_done_at_most_once_whenever_it_is_killed() {
         life(async {
             let kernel = bed.kernel();
             Person::of(&kernel).always_says(true);
-            let pid = bed.start(&kernel, &[row.call.clone()]).await;
+            let pid = bed.start(&kernel, from_ref(&row.call)).await;
             results(&kernel, pid).await;
         });
         let after = contents(&bed);

@@ -33,6 +33,9 @@ fn get(url: &str) -> Value {
     json!(["net.fetch", { "method": "get", "url": url }])
 }
 
+/// A name, what is granted, the call, what the person says, and how it ends.
+type Row = (&'static str, Vec<Grant>, Value, bool, Result<(), Code>);
+
 fn only(json: &str) -> Constraints {
     Constraints::parse(json).unwrap()
 }
@@ -43,7 +46,7 @@ async fn what_is_allowed_is_done_what_is_asked_waits_and_the_rest_is_denied() {
     let asked = Grant::ask(Resource::Shell, [Right::Execute]);
     let network = |json: &str| Grant::allow(Resource::Network, [Right::Use]).under(only(json));
     let (test, page) = (run(&["cargo", "test"]), get("https://example.org/page"));
-    let rows: Vec<(&str, Vec<Grant>, Value, bool, Result<(), Code>)> = vec![
+    let rows: Vec<Row> = vec![
         ("no right", vec![], test.clone(), true, Err(Code::Denied)),
         ("allowed", vec![shell("{}")], test.clone(), false, Ok(())),
         (

@@ -1,4 +1,4 @@
-//! What the kernel itself costs: `cargo run --release --example bench -- [--json]`.
+//! What the kernel itself costs: `cargo run --release --example bench_kernel -- [--json]`.
 //!
 //! Each figure is the median of several rounds. Programs call the kernel and do nothing else; the
 //! core is a stub that answers at once, the journal a real one on disk.
