@@ -3,7 +3,7 @@
 //! A journal of a million rows as months of work leave them, asked by process, capability, system
 //! call, resource, decision and time, and by two of them together, in random order.
 
-#[path = "bench/house.rs"]
+#[path = "bench_kernel/house.rs"]
 #[allow(dead_code, reason = "this one starts no process")]
 mod house;
 
