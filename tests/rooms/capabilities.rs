@@ -70,6 +70,7 @@ fn one_of_each() -> Vec<Value> {
         json!(["image.list", {}]),
         json!(["image.inspect", { "name": "script" }]),
         json!(["image.register", { "yaml": "" }]),
+        json!(["image.commit", { "checkpoint": 1, "name": "a" }]),
         json!(["shell.run", { "argv": ["true"] }]),
         json!(["net.fetch", { "method": "GET", "url": "https://example.org" }]),
         json!(["random.bytes", { "count": 8 }]),

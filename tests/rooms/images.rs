@@ -127,3 +127,53 @@ fn a_process_keeps_the_version_that_it_was_started_from() {
         assert_eq!(images, ["helper@2", "helper@1"]);
     });
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_made_of_a_checkpoint_remembers_what_its_process_did() {
+    let bed = Bed::with(&[]);
+    std::fs::write(bed.root.join("picture"), [0, 159]).unwrap();
+    let kernel = bed.kernel();
+    let note = |kind: &str, name: Option<&str>, text: &str| json!(["object.create", { "kind": kind, "name": name, "text": text }]);
+    let commit = |checkpoint: u64, name: &str| json!(["image.commit", { "checkpoint": checkpoint, "name": name }]);
+    let recall = |name: &str| json!(["object.read", { "object": { "name": name } }]);
+    let inspect = json!(["object.inspect", { "object": { "name": "how" } }]);
+    let child = script(&[recall("how"), recall("summary 2"), recall("goal"), inspect]);
+    let calls = [
+        note("skill", Some("how"), "carefully"),
+        note("summary", None, "so far, so good"),
+        note("goal", Some("goal"), "this run's own"),
+        json!(["object.import", { "path": "picture", "name": "picture" }]),
+        json!(["checkpoint.create", { "label": "trained" }]),
+        json!(["object.update", { "object": { "name": "how" }, "text": "carelessly" }]),
+        commit(1, "trained"),
+        commit(1, "trained"),
+        commit(1, "script"),
+        commit(9, "other"),
+        json!(["process.spawn", { "image": "trained@1", "goal": child }]),
+        crate::bed::wait_for(10),
+    ];
+    let grants = [bed.defaults(), vec![may(Right::Admin)]].concat();
+    let pid = bed.start_with(&kernel, &calls, grants).await;
+    let got = results(&kernel, pid).await;
+    let mut expected = vec![Ok(()); 12];
+    expected[8] = Err(Code::Exists);
+    expected[9] = Err(Code::Denied);
+    assert_eq!(codes(&got), expected, "{got:?}");
+    assert_eq!(got[7].as_ref().unwrap()["version"], 2);
+    let exit: steward_kernel::Exit = serde_json::from_value(got[11].clone().unwrap()).unwrap();
+    let of_child: crate::stand_ins::Results = serde_json::from_str(&exit.answer).unwrap();
+    assert_eq!(of_child[0].as_ref().unwrap()["text"], "carefully");
+    assert_eq!(of_child[1].as_ref().unwrap()["text"], "so far, so good");
+    assert_eq!(of_child[2].as_ref().unwrap_err().code, Code::NotFound);
+    let version = &of_child[3].as_ref().unwrap()["versions"][0];
+    assert_eq!(
+        (&version["origin"]["from"], &version["call"]),
+        (&json!("image"), &Value::Null)
+    );
+    let image = kernel.image("trained", Some(1)).await.unwrap();
+    assert_eq!(
+        image.info.digest.0,
+        version["origin"]["digest"].as_str().unwrap()
+    );
+    assert_eq!(image.image.memory.len(), 2);
+}

@@ -244,6 +244,7 @@ syscalls! {
     ImageList => Vec<ImageInfo>, "image.list", Image, Read, Outcome, "lists the images that processes start from", |_c| "list images";
     ImageInspect => ImageDetail, "image.inspect", Image, Read, Outcome, "tells what an image says", |c| format!("look at image {}", c.name);
     ImageRegister => ImageInfo, "image.register", Image, Internal, Steps, "registers an image, or a new version of one", |_c| "register an image";
+    ImageCommit => ImageInfo, "image.commit", Image, Internal, Steps, "makes an image of a checkpoint: what its process was and remembered", |c| format!("make image {} of checkpoint {}", c.name, c.checkpoint);
     ShellRun => Ran, "shell.run", Shell, Irreversible, Steps, "runs a program, confined, by its argument vector", |c| format!("run {}", c.argv.join(" "));
     NetFetch => Fetched, "net.fetch", Net, Irreversible, Steps, "makes a request to a host", |c| format!("{} {}", c.method, c.url);
     RandomBytes => String, "random.bytes", Clock, Read, Outcome, "random bytes, in hexadecimal digits", |_c| "";

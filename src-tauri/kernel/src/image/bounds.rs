@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Needed, TOOLS_MOST};
+use super::{Needed, Seed, TOOLS_MOST};
 use crate::capability::{Right, Stance};
 use crate::escape::shown;
 
@@ -14,22 +14,7 @@ pub(super) const NAME: &str = "^[a-z][a-z0-9]*(-[a-z0-9]+)*$";
 pub(super) const TOOL: &str = "^[a-z][a-z0-9_.-]{0,63}$";
 const NAME_MOST: usize = 64;
 const NEEDS_MOST: usize = 32;
-
-/// Bounds of one process and all its children; one that is absent is no bound.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Share {
-    /// Tokens read and written by models.
-    pub tokens: Option<u64>,
-    /// System calls.
-    pub calls: Option<u64>,
-    /// Seconds.
-    pub seconds: Option<u64>,
-    /// Money, in millionths of the account's unit.
-    pub money_micros: Option<u64>,
-    /// Children started.
-    pub children: Option<u64>,
-}
+pub(super) const MEMORY_MOST: usize = 64;
 
 /// Bounds within which an image's program tries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -157,6 +142,22 @@ pub(super) fn needs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Needed>, D
         return Err(D::Error::custom(message));
     }
     Ok(needs)
+}
+
+pub(super) fn memory<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Seed>, D::Error> {
+    let memory: Vec<Seed> = Vec::deserialize(from)?;
+    if memory.len() > MEMORY_MOST {
+        let count = memory.len();
+        let message = format!("`{count}` objects are named, {MEMORY_MOST} are the most");
+        return Err(D::Error::custom(message));
+    }
+    for (at, seed) in memory.iter().enumerate() {
+        if memory[..at].iter().any(|other| other.name == seed.name) {
+            let name = shown(seed.name.as_str());
+            return Err(D::Error::custom(format!("`{name}` is named twice")));
+        }
+    }
+    Ok(memory)
 }
 
 pub(super) fn rights<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Right>, D::Error> {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Image;
+use crate::checkpoint::CheckpointId;
 use crate::provider::Digest;
 
 /// An image of the registry, as told to others.
@@ -55,4 +56,20 @@ pub struct ImageDetail {
 pub struct ImageRegister {
     /// The image in YAML.
     pub yaml: String,
+}
+
+/// Arguments of `image.commit`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImageCommit {
+    /// The checkpoint of the process that the image is made of: its image, its budget, and the texts
+    /// that it remembered in its own namespace.
+    pub checkpoint: CheckpointId,
+    /// The name of the new image.
+    pub name: String,
+    /// Its version; one more than the newest of its name where absent.
+    #[serde(default)]
+    pub version: Option<u32>,
+    /// What it is for; as the image that it comes from where absent.
+    #[serde(default)]
+    pub about: Option<String>,
 }

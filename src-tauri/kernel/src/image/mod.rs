@@ -15,11 +15,12 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Budget;
 use crate::capability::Grant;
-use crate::object::ContextPolicy;
+use crate::object::{ContextPolicy, Name, ObjectKind};
 use crate::provider::Digest;
 
-pub use bounds::{Loop, Share};
+pub use bounds::Loop;
 pub use need::{Needed, On};
 pub use read::{ImageError, read, read_bytes};
 
@@ -62,10 +63,30 @@ pub struct Image {
     pub needs: Vec<Needed>,
     /// Bounds of one process of it and all its children, which end it when they are reached.
     #[serde(default)]
-    pub budget: Share,
+    pub budget: Budget,
     /// Bounds within which its program tries.
     #[serde(default, rename = "loop")]
     pub bounds: Loop,
+    /// What each process of it knows from its start.
+    #[serde(
+        default,
+        deserialize_with = "bounds::memory",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    #[schemars(length(max = 64))]
+    pub memory: Vec<Seed>,
+}
+
+/// Something that processes of an image know from their start: an object of their own namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Seed {
+    /// What it is.
+    pub kind: ObjectKind,
+    /// Its name; each once.
+    pub name: Name,
+    /// Its content.
+    pub text: String,
 }
 
 fn one() -> u32 {

@@ -10,7 +10,7 @@ use super::call::{ImageDetail, ImageInfo};
 use super::{Image, read};
 use crate::error::{Code, SysError};
 use crate::escape::shown;
-use crate::journal::images::{self, ImageRow};
+use crate::journal::images::{self, ImageRow, parts};
 use crate::journal::{Audit, Row, append};
 use crate::kernel::{Inner, Kernel};
 use crate::object::ContextPolicy;
@@ -155,10 +155,21 @@ impl Inner {
         Ok(image.and_then(|image| self.images.make(&image).ok()))
     }
 
+    /// An image by its exact name.
+    pub(crate) async fn exactly(&self, exact: &str) -> Result<ImageDetail, SysError> {
+        let (name, version) = parts(exact);
+        self.registered(name, version).await
+    }
+
+    /// The version after the newest that a name has.
+    pub(crate) async fn next_version(&self, name: &str) -> Result<u32, SysError> {
+        let newest = self.journal.image(name.to_owned(), None).await?;
+        Ok(newest.map_or(1, |row| row.version.saturating_add(1)))
+    }
+
     /// How processes of an image put their memory before a model.
     pub(crate) async fn context_of(&self, exact: &str) -> ContextPolicy {
-        let (name, version) = parts(exact);
-        let found = self.registered(name, version).await;
+        let found = self.exactly(exact).await;
         found.map(|found| found.image.context).unwrap_or_default()
     }
 
@@ -189,14 +200,6 @@ fn registration(info: &ImageInfo, now_ms: u64) -> Row<'static> {
             by: Some("person".to_owned()),
             ..Audit::default()
         },
-    }
-}
-
-/// A name and the version behind its `@`.
-fn parts(name: &str) -> (&str, Option<u32>) {
-    match name.rsplit_once('@') {
-        Some((name, version)) => (name, version.parse().ok().or(Some(0))),
-        None => (name, None),
     }
 }
 

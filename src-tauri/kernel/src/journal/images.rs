@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::{Journal, Tx, failed};
+use super::{At, Journal, Tx, failed, objects};
 use crate::error::{Code, SysError};
 use crate::image::Image;
 use crate::provider::Digest;
@@ -86,6 +86,32 @@ pub(crate) fn register(
     )
     .map_err(failed)?;
     Ok(row)
+}
+
+/// Gives a process that was just made what its image remembers.
+pub(super) fn remember(tx: &Tx<'_>, exact: &str, process: &At) -> Result<(), SysError> {
+    let (name, version) = parts(exact);
+    // One that is built in has no version in its name, and remembers nothing.
+    let Some(row) = version
+        .map(|_| image(tx, name, version))
+        .transpose()?
+        .flatten()
+    else {
+        return Ok(());
+    };
+    match crate::image::read(&row.yaml) {
+        Ok(image) => objects::seed(tx, process, &row.digest, image.memory),
+        // The start of its program tells that it cannot be read.
+        Err(_) => Ok(()),
+    }
+}
+
+/// A name and the version behind its `@`.
+pub(crate) fn parts(name: &str) -> (&str, Option<u32>) {
+    match name.rsplit_once('@') {
+        Some((name, version)) => (name, version.parse().ok().or(Some(0))),
+        None => (name, None),
+    }
 }
 
 const SELECT: &str = "SELECT name, version, digest, yaml, at_ms, by_ FROM image";

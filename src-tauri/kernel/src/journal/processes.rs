@@ -8,7 +8,8 @@ use serde::Deserialize;
 use super::capabilities::{Issue, issue, issue_to};
 use super::lives::{self, Inherited};
 use super::{
-    Audit, CallId, Journal, Row, Tx, append, failed, from_json, from_word, objects, to_json, word,
+    At, Audit, CallId, Journal, Row, Tx, append, failed, from_json, from_word, images, objects,
+    to_json, word,
 };
 use crate::budget::{Budget, Used};
 use crate::capability::{CapabilityId, Grant, Now, Steady};
@@ -312,6 +313,15 @@ fn create(
         issue(tx, pid, &grant, None, "kernel", new.now_ms)?;
     }
     let run = new.parent.as_ref().map_or(pid.0, |p| p.run);
+    let process = At {
+        pid,
+        run,
+        seq: 0,
+        name: "created",
+        now_ms: new.now_ms,
+        audit: Audit::default(),
+    };
+    images::remember(tx, &new.image, &process)?;
     if let Some(history) = &new.history {
         lives::inherit(tx, pid, history, first_call, new.now_ms)?;
     }

@@ -230,7 +230,8 @@ CREATE TABLE object_version (
   bytes   INTEGER NOT NULL,
   tokens  INTEGER,
   pid     INTEGER NOT NULL,
-  call    INTEGER NOT NULL REFERENCES call(id),
+  -- Absent: it came with its process's image.
+  call    INTEGER REFERENCES call(id),
   origin  TEXT NOT NULL,
   at_ms   INTEGER NOT NULL,
   PRIMARY KEY (object, version)

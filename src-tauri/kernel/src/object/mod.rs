@@ -178,6 +178,11 @@ pub enum Origin {
         /// SHA-256 of its bytes.
         sha256: Digest,
     },
+    /// The image of its process.
+    Image {
+        /// Digest of that image.
+        digest: Digest,
+    },
     /// It was taken over when a child's objects were merged.
     Merge {
         /// The object it was.
@@ -198,8 +203,9 @@ pub struct Version {
     pub readable: bool,
     /// The process that made it.
     pub pid: Pid,
-    /// The number of the call that made it, within that process.
-    pub call: u64,
+    /// The number of the call that made it, within that process; absent where it came with the
+    /// process's image.
+    pub call: Option<u64>,
     /// Where its content came from.
     pub origin: Origin,
     /// Unix milliseconds when it was made.

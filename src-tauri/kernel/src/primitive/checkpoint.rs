@@ -208,7 +208,7 @@ impl Ctx {
         Ok(kept)
     }
 
-    async fn detail(&self, id: CheckpointId) -> Result<CheckpointDetail, SysError> {
+    pub(super) async fn detail(&self, id: CheckpointId) -> Result<CheckpointDetail, SysError> {
         self.kept(id).await?;
         self.inner.journal.checkpoint_detail(id).await
     }

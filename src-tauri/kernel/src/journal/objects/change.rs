@@ -8,11 +8,37 @@ use super::{NewObject, gone};
 use crate::error::{Code, SysError};
 use crate::escape::shown;
 use crate::human::sha256;
+use crate::image::Seed;
 use crate::object::{
     Link, NAMESPACE_BYTES_MOST, NAMESPACE_OBJECTS_MOST, Name, Namespace, ObjectId, ObjectInfo,
     Origin, Relation, VERSIONS_KEPT, View,
 };
 use crate::process::Pid;
+use crate::provider::Digest;
+
+/// What each process of an image knows from its start.
+pub(crate) fn seed(
+    tx: &Tx<'_>,
+    process: &At,
+    digest: &Digest,
+    memory: Vec<Seed>,
+) -> Result<(), SysError> {
+    for seed in memory {
+        let new = NewObject {
+            namespace: Namespace::of_process(process.pid),
+            name: Some(seed.name),
+            kind: seed.kind,
+            immutable: false,
+            body: seed.text.into_bytes(),
+            origin: Origin::Image {
+                digest: digest.clone(),
+            },
+            made_from: Vec::new(),
+        };
+        make(tx, None, process, &new)?;
+    }
+    Ok(())
+}
 
 /// Makes an object and its first version.
 pub(crate) fn create(
@@ -21,6 +47,19 @@ pub(crate) fn create(
     at: &At,
     new: &NewObject,
 ) -> Result<ObjectInfo, SysError> {
+    let id = make(tx, Some(call), at, new)?;
+    for parent in &new.made_from {
+        let link = Link {
+            from: id,
+            to: *parent,
+            relation: Relation::MadeFrom,
+        };
+        add_link(tx, call, at, link)?;
+    }
+    there(tx, id)
+}
+
+fn make(tx: &Tx<'_>, call: Option<CallId>, at: &At, new: &NewObject) -> Result<ObjectId, SysError> {
     is_alive(tx, at.pid)?;
     if let Some(name) = &new.name
         && is_taken(tx, &new.namespace, name)?
@@ -46,15 +85,7 @@ pub(crate) fn create(
     .map_err(failed)?;
     let id = ObjectId(tx.last_insert_rowid().unsigned_abs());
     add_version(tx, call, at, id, 1, &new.body, &new.origin)?;
-    for parent in &new.made_from {
-        let link = Link {
-            from: id,
-            to: *parent,
-            relation: Relation::MadeFrom,
-        };
-        add_link(tx, call, at, link)?;
-    }
-    there(tx, id)
+    Ok(id)
 }
 
 /// Gives an object its next version.
@@ -81,7 +112,7 @@ pub(crate) fn update(
             .hint("read it again and change what is there now"));
     }
     has_room(tx, &now.namespace, body.len() as u64, false)?;
-    add_version(tx, call, at, id, now.version + 1, body, &Origin::Call)?;
+    add_version(tx, Some(call), at, id, now.version + 1, body, &Origin::Call)?;
     there(tx, id)
 }
 
@@ -203,7 +234,7 @@ pub(crate) fn keep_view(
 
 fn add_version(
     tx: &Tx<'_>,
-    call: CallId,
+    call: Option<CallId>,
     at: &At,
     id: ObjectId,
     version: u32,

@@ -17,7 +17,7 @@ use crate::object::{
 };
 use crate::process::{Pid, RunId};
 
-pub(crate) use change::{add_link, create, delete, keep, keep_view, merge, update};
+pub(crate) use change::{add_link, create, delete, keep, keep_view, merge, seed, update};
 use rows::{Columns, IS_WITHIN, SELECT, body, columns, info, links, object, versions, within};
 
 /// An object about to be made.

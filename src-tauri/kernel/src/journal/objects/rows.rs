@@ -39,7 +39,7 @@ pub(super) fn versions(db: &Connection, id: ObjectId) -> Result<Vec<Version>, Sy
     let sql = "SELECT v.version, v.sha256, v.bytes, v.pid, c.seq, v.origin, v.at_ms,
                  EXISTS (SELECT 1 FROM object_payload p
                          WHERE p.object = v.object AND p.version = v.version)
-               FROM object_version v JOIN call c ON c.id = v.call
+               FROM object_version v LEFT JOIN call c ON c.id = v.call
                WHERE v.object = ?1 ORDER BY v.version DESC LIMIT ?2";
     let mut found = db.prepare_cached(sql).map_err(failed)?;
     let rows: Vec<(Version, String)> = found
