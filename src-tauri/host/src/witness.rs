@@ -106,7 +106,9 @@ impl KeyWitness {
                         .as_deref()
                         .unwrap_or("it was made there")
                 ),
-                None,
+                Some(format!(
+                    "start a keyring service and move `{folder}` away, and a new key goes there"
+                )),
             ),
             (Err(why), place) => (
                 CheckState::Missing,
