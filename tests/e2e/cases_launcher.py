@@ -46,7 +46,7 @@ def a_second_start_shows_and_hides_the_launcher(stage: Stage) -> None:
 @case
 def the_page_can_neither_answer_nor_leave_nor_fetch(stage: Stage) -> None:
     with stage.desktop(stage.house()) as desktop:
-        decision = {"id": 1, "approve": True, "digest": "0"}
+        decision = {"id": 1, "answer": "yes", "digest": "0"}
         refused(lambda: desktop.invoke("decide", decision=decision), "not allowed", "decide by its own command")
         refused(lambda: desktop.request("decide", **decision), "denied", "decide by a request")
         refused(lambda: desktop.request("watch"), "denied", "watch by a request")
