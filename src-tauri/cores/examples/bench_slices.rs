@@ -52,13 +52,13 @@ fn main() -> Result<(), Failed> {
                 agents = arguments
                     .next()
                     .ok_or("`--agents` needs a number")?
-                    .parse()?
+                    .parse()?;
             }
             "--quantum" => {
                 quantum = arguments
                     .next()
                     .ok_or("`--quantum` needs a number")?
-                    .parse()?
+                    .parse()?;
             }
             other => return Err(format!("`{other}` is no option").into()),
         }
