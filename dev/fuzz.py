@@ -31,7 +31,7 @@ def fuzz(checkout: Checkout, targets: tuple[str, ...], seconds: int) -> int:
     build = checkout.target / "fuzz"
     env = {**checkout.env, "CARGO_TARGET_DIR": str(build), "RUSTFLAGS": INSTRUMENTED}
     names = [part for target in targets for part in ("--bin", target)]
-    command = ["cargo", "build", "--release", "--target", host(checkout), *names]
+    command = ["cargo", "build", "--locked", "--release", "--target", host(checkout), *names]
     if subprocess.run(command, cwd=folder, env=env, check=False).returncode != 0:
         raise Problem(f"`{shown(command)}` failed", "what went wrong is above")
     for target in targets:

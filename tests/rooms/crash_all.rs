@@ -3,17 +3,23 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::Value;
-use steward_kernel::KernelEvent;
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use steward_kernel::capability::{Grant, Resource, Right};
 use steward_kernel::human::Risk;
+use steward_kernel::outside::{self as program, Ran, Shell};
+use steward_kernel::provider::Cancel;
+use steward_kernel::{Code, KernelEvent, Pid, SysError};
 
-use crate::bed::{Bed, Person, delete, life, mkdir, rename, results, rows, undo, write};
+use crate::bed::{
+    Bed, Opening, Person, codes, delete, life, mkdir, rename, results, rows, undo, write,
+};
 use crate::stand_ins::{Moment, Watched};
 
 const TEST: &str = "crash_all::every_change_is_whole_and_done_at_most_once_whenever_it_is_killed";
@@ -27,15 +33,17 @@ const POINTS_MOST: usize = 100;
 struct Row {
     name: &'static str,
     before: Vec<Value>,
-    call: Value,
+    calls: Vec<Value>,
 }
 
 fn table() -> Vec<Row> {
     let row = |name, before: &[Value], call| Row {
         name,
         before: before.to_vec(),
-        call,
+        calls: vec![call],
     };
+    let made = json!({ "kind": "text", "name": "made", "text": "new" });
+    let export = json!({ "object": { "name": "made" }, "path": "d/f" });
     let f = write("f", "old");
     vec![
         row("create", &[], write("d/f", "new")),
@@ -53,7 +61,57 @@ fn table() -> Vec<Row> {
             &[f, write("g", "made"), write("f", "newer")],
             undo(None),
         ),
+        Row {
+            name: "export",
+            before: Vec::new(),
+            calls: vec![
+                json!(["object.create", made]),
+                json!(["object.export", export]),
+            ],
+        },
+        row("run", &[], json!(["shell.run", { "argv": ["make"] }])),
     ]
+}
+
+type Watch = Arc<dyn Fn(Moment) + Send + Sync>;
+
+/// Runs any program as one that writes a file, watched as acts on files are.
+struct Make(Watch);
+
+#[async_trait]
+impl Shell for Make {
+    async fn run(&self, root: &Path, _: program::Command, _: Cancel) -> Result<Ran, SysError> {
+        (self.0)(Moment::Applying);
+        std::fs::write(root.join("made"), "by the program").unwrap();
+        (self.0)(Moment::Applied);
+        Ok(Ran {
+            status: Some(0),
+            output: String::new(),
+            errors: String::new(),
+            cut: false,
+            timed_out: false,
+        })
+    }
+}
+
+/// What a kernel is opened with that can carry out the whole table.
+fn opening(bed: &Bed, watch: Watch) -> Opening {
+    let of_files = Arc::clone(&watch);
+    let files = Watched::new(bed.store(), move |moment| of_files(moment));
+    let mut opening = bed.opening().files(files);
+    opening.providers.shell = Some(Arc::new(Make(watch)));
+    opening
+}
+
+fn unwatched(bed: &Bed) -> Opening {
+    opening(bed, Arc::new(|_| {}))
+}
+
+/// The rights under which every call of the table waits for a yes.
+fn rights(bed: &Bed) -> Vec<Grant> {
+    let mut rights = bed.defaults();
+    rights.push(Grant::ask(Resource::Shell, [Right::Execute]));
+    rights
 }
 
 /// Makes the call with a person who says yes, and is killed at the given point: the N-th commit, or
@@ -72,16 +130,16 @@ fn child(path: &str) {
     };
     life(async {
         let (acts, at) = (AtomicUsize::new(0), die_at.clone());
-        let files = Watched::new(bed.store(), move |moment| match moment {
+        let watch: Watch = Arc::new(move |moment| match moment {
             Moment::Applying => at("before act", acts.fetch_add(1, Ordering::SeqCst)),
             Moment::Applied => at("after act", acts.load(Ordering::SeqCst) - 1),
             _ => {}
         });
         let hook =
             Arc::new(move |commits: u64| die_at("commit", usize::try_from(commits).unwrap()));
-        let kernel = bed.opening().files(files).hook(hook).open();
+        let kernel = opening(&bed, watch).hook(hook).open();
         Person::of(&kernel).always_says(true);
-        let pid = bed.start(&kernel, &[row.call]).await;
+        let pid = bed.start_with(&kernel, &row.calls, rights(&bed)).await;
         kernel.wait(pid).await.unwrap();
     });
 }
@@ -129,7 +187,7 @@ fn contents(bed: &Bed) -> Contents {
 /// Goes on after a crash with a person who gives that answer to all that is asked; how often they
 /// were asked whether to do again what was perhaps done.
 async fn go_on(bed: &Bed, yes: bool) -> usize {
-    let kernel = bed.kernel();
+    let kernel = unwatched(bed).open();
     let mut person = Person::of(&kernel);
     let mut repeats = 0;
     let unfinished = kernel.resume(None).await.unwrap();
@@ -221,9 +279,9 @@ fn every_change_is_whole_and_done_at_most_once_whenever_it_is_killed() {
         let bed = prepared(&row);
         let before = contents(&bed);
         life(async {
-            let kernel = bed.kernel();
+            let kernel = unwatched(&bed).open();
             Person::of(&kernel).always_says(true);
-            let pid = bed.start(&kernel, from_ref(&row.call)).await;
+            let pid = bed.start_with(&kernel, &row.calls, rights(&bed)).await;
             results(&kernel, pid).await;
         });
         let after = contents(&bed);
@@ -240,5 +298,20 @@ fn every_change_is_whole_and_done_at_most_once_whenever_it_is_killed() {
         }
         // Made, intended, asked, decided, executing, outcome, ended; before and after the act.
         assert!(points >= 9, "{}: {points} points only", row.name);
+    }
+}
+
+/// Where it cannot be done again, that is not told as if it had not been done.
+#[test]
+fn a_program_that_was_perhaps_run_stays_unknown_where_none_can_be_run() {
+    for point in ["before act 0", "after act 0"] {
+        let bed = Bed::with(&[]);
+        assert!(killed(&bed, "run", point));
+        life(async {
+            let kernel = bed.kernel();
+            kernel.resume(None).await.unwrap();
+            let told = codes(&results(&kernel, Pid(1)).await);
+            assert_eq!(told, [Err(Code::Unknown)], "{point}");
+        });
     }
 }

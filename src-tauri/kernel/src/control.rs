@@ -1,10 +1,8 @@
 //! What a person does to processes that are there.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::error::{Code, SysError};
-use crate::executor;
 use crate::journal::Message;
 use crate::kernel::{Inner, Kernel};
 use crate::process::{Pid, Signal, Urgency, folder_within};
@@ -93,11 +91,10 @@ impl Inner {
         if folder.is_empty() {
             return Ok(folder);
         }
-        let files = Arc::clone(&self.providers.files);
         let (root, asked) = (workspace.to_owned(), folder.clone());
-        let look = move || files.stat(&root, &asked);
-        let found =
-            executor::blocking(&self.providers.executor, "the file provider", look).await??;
+        let found = self
+            .on_files(move |files| files.stat(&root, &asked))
+            .await?;
         if found.kind == FileKind::Folder {
             return Ok(folder);
         }

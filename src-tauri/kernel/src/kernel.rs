@@ -614,10 +614,8 @@ impl Inner {
         workspace: PathBuf,
         grants: Vec<Grant>,
     ) -> Result<(PathBuf, Vec<Grant>), SysError> {
-        let (files, asked) = (Arc::clone(&self.providers.files), workspace.clone());
-        let look = move || files.workspace(&asked);
-        let root =
-            executor::blocking(&self.providers.executor, "the file provider", look).await??;
+        let asked = workspace.clone();
+        let root = self.on_files(move |files| files.workspace(&asked)).await?;
         let meant = Resource::Workspace { root: workspace };
         let grants = grants
             .into_iter()

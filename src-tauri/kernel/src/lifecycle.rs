@@ -52,8 +52,15 @@ impl Inner {
         if live.info().state == ProcessState::Created {
             self.tell_process(&live.info());
         }
+        let program = match self.program(&live.info().image).await {
+            Ok(program) => program,
+            Err(error) => {
+                // It can be tried again.
+                self.lock_live().remove(&pid);
+                return Err(error);
+            }
+        };
         let info = live.set(ProcessState::Running, "");
-        let program = self.program(&info.image).await?;
         self.tell_process(&info);
         let executor = Arc::clone(&self.providers.executor);
         executor.spawn(Box::pin(async move { self.run(live, program).await }));

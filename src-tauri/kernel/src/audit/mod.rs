@@ -6,10 +6,6 @@
 //! that a removed tail is seen, too ([`verify`]).
 
 pub mod chain;
-#[allow(
-    dead_code,
-    reason = "the kernel gets its export with the chain's wiring"
-)]
 pub mod export;
 mod otel;
 #[cfg(test)]

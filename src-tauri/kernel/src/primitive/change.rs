@@ -413,13 +413,13 @@ fn refused(plan: &Plan, repeat: bool) -> SysError {
     .hint("leave it, or ask what they want instead")
 }
 
-/// The files do not stand so that the change could be made (again): most often because it was made.
-fn cannot_be_repeated(error: &SysError) -> SysError {
+/// Why what was perhaps done cannot be done (again): most often because it was.
+pub(super) fn cannot_be_repeated(error: &SysError) -> SysError {
     let message = format!(
         "it is not known whether this was done before the program ended, and now {}",
         error.message
     );
-    SysError::new(Code::Unknown, message).hint("look at the files; nothing was done again")
+    SysError::new(Code::Unknown, message).hint("look at what is there; nothing was done again")
 }
 
 /// The change was made, its record was not: the next start finds it unknown and asks.

@@ -4,13 +4,13 @@
 //! where that is what is said, and it happens once, between an `executing` and an `outcome` row.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 use url::Url;
 
+use super::change::cannot_be_repeated;
 use super::person::Asking;
 use super::{Ctx, Outcome, Primitive, by, ended_as, json};
 use crate::capability::{Facts, Need, Resource, Right, Stance};
@@ -20,6 +20,7 @@ use crate::executor;
 use crate::human::{self, Approval, EffectKind, Preview, Risk};
 use crate::journal::{At, CallState, Ended};
 use crate::outside::{Command, Fetched, Ran, Request};
+use crate::process::folder_within;
 use crate::provider::Cancel;
 use crate::syscall::{NetFetch, RandomBytes, ShellRun};
 
@@ -54,15 +55,13 @@ impl Primitive for ShellRun {
             preview: format!("{line}\nin {}\n{}", folder.display(), command.input),
             path: line,
         };
-        effect.may(ctx).await?;
-        let Some(shell) = ctx.inner.providers.shell.clone() else {
-            return Err(
-                SysError::new(Code::Unavailable, "programs cannot be run confined here")
-                    .hint("do it without another program"),
-            );
-        };
         let root = ctx.info.workspace.clone();
-        let run = move |cancel| async move { shell.run(&root, command, cancel).await };
+        let shell = ctx.inner.providers.shell.clone().ok_or_else(|| {
+            SysError::new(Code::Unavailable, "programs cannot be run confined here")
+                .hint("do it without another program")
+        });
+        let run =
+            shell.map(|shell| move |cancel| async move { shell.run(&root, command, cancel).await });
         let ran = effect.carry_out(ctx, run, |ran: &Ran| ran.told()).await?;
         let detail = ran.told();
         Ok(Outcome::new(ran, detail))
@@ -85,7 +84,7 @@ impl ShellRun {
         }
         Ok(Command {
             argv: self.argv.clone(),
-            folder: ctx.folder(self.folder.as_deref().unwrap_or_default())?,
+            folder: folder_within(&ctx.info.cwd, self.folder.as_deref().unwrap_or_default())?,
             // A program gets none of the kernel's own environment.
             env: BTreeMap::new(),
             input: self.input.clone(),
@@ -136,14 +135,12 @@ impl Primitive for NetFetch {
             preview: format!("{} {}\n{}", request.method, request.url, request.body),
             path: request.url.clone(),
         };
-        effect.may(ctx).await?;
-        let Some(network) = ctx.inner.providers.network.clone() else {
-            return Err(
-                SysError::new(Code::Unavailable, "there is no way out to the network")
-                    .hint("do it without the network"),
-            );
-        };
-        let fetch = move |cancel| async move { network.fetch(request, cancel).await };
+        let network = ctx.inner.providers.network.clone().ok_or_else(|| {
+            SysError::new(Code::Unavailable, "there is no way out to the network")
+                .hint("do it without the network")
+        });
+        let fetch = network
+            .map(|network| move |cancel| async move { network.fetch(request, cancel).await });
         let told = |fetched: &Fetched| {
             let cut = if fetched.cut { ", cut" } else { "" };
             format!(
@@ -237,16 +234,11 @@ struct Effect {
 }
 
 impl Effect {
-    /// Refuses what the caller may not do even with a yes.
-    async fn may(&self, ctx: &Ctx) -> Result<(), SysError> {
-        let needs = [self.need.clone()];
-        ctx.rule(&needs, Some(EffectKind::Use)).await.map(drop)
-    }
-
+    /// `act` is how it is done, or why it cannot be here.
     async fn carry_out<T, R>(
         self,
         ctx: &Ctx,
-        act: impl FnOnce(Cancel) -> R,
+        act: Result<impl FnOnce(Cancel) -> R, SysError>,
         told: impl Fn(&T) -> String + Send + 'static,
     ) -> Result<T, SysError>
     where
@@ -255,7 +247,11 @@ impl Effect {
     {
         let repeat = ctx.settle_unknown().await?;
         let (needs, kind) = ([self.need.clone()], Some(EffectKind::Use));
-        let verdict = ctx.rule(&needs, kind).await?;
+        let ruled = ctx.rule(&needs, kind).await;
+        let (verdict, act) = match ruled.and_then(|verdict| Ok((verdict, act?))) {
+            Err(error) if repeat => return Err(cannot_be_repeated(&error)),
+            may => may?,
+        };
         let mut once = None;
         if verdict.stance == Stance::Ask || repeat {
             let decision = ctx
@@ -340,24 +336,6 @@ impl Effect {
             paths: Vec::new(),
             lifetime_ms: None,
         }
-    }
-}
-
-impl Ctx {
-    /// A folder that a process names, within its workspace.
-    fn folder(&self, named: &str) -> Result<String, SysError> {
-        let folder = Path::new(named);
-        let inside = folder.components().all(|part| {
-            matches!(
-                part,
-                std::path::Component::Normal(_) | std::path::Component::CurDir
-            )
-        });
-        if inside && !named.contains('\0') {
-            return Ok(named.to_owned());
-        }
-        let message = format!("the folder `{}` is not within the workspace", shown(named));
-        Err(SysError::new(Code::Confined, message).hint("name a folder of the workspace"))
     }
 }
 
