@@ -23,6 +23,7 @@ from pathlib import Path
 import cases_approval  # noqa: F401 (adds its cases)
 import cases_launcher  # noqa: F401
 import cases_start  # noqa: F401
+import cases_window  # noqa: F401
 from cases import CASES, Case, Stage
 from screen import Screen, missing
 

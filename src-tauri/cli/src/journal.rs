@@ -249,15 +249,10 @@ fn verify(paths: &Paths, printer: &Printer) -> Ended {
         if found.left_out > 0 {
             printer.line(&format!("✗ … and {} more", found.left_out));
         }
-        let (rows, head) = (found.rows, found.head.sequence);
-        let signed = found.signed.map_or(0, |signed| signed.sequence);
-        let waiting = match head.saturating_sub(signed) {
-            0 => "signed to the last".to_owned(),
-            more => format!("signed up to row {signed}, {more} since"),
-        };
+        let (rows, signing) = (found.rows, found.signing());
         printer.line(&match found.whole {
-            true => format!("✓ the journal is whole: {rows} rows, {waiting}"),
-            false => format!("✗ the journal is not whole: {rows} rows, {waiting}"),
+            true => format!("✓ the journal is whole: {rows} rows, {signing}"),
+            false => format!("✗ the journal is not whole: {rows} rows, {signing}"),
         });
     }
     Ok(ExitCode::from(u8::from(!found.whole)))

@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "a test's own files")]
 
+#[path = "house/model.rs"]
+mod model;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,6 +15,8 @@ use steward_kernel::provider::{
     Role, Sampling, TokenSink,
 };
 use steward_kernel::{Code, SysError};
+
+use model::default_model;
 
 type States = Arc<Mutex<Vec<LoadState>>>;
 
@@ -26,26 +31,6 @@ fn core(file: Result<PathBuf, SysError>) -> (LocalCore, States) {
     };
     let core = LocalCore::new(source, move |state| told.lock().unwrap().push(state));
     (core, states)
-}
-
-/// The default model: `$STEWARD_MODELS`, or `steward/models` in the user's data directory.
-fn default_model() -> PathBuf {
-    let set = |name| {
-        std::env::var_os(name)
-            .filter(|v| !v.is_empty())
-            .map(PathBuf::from)
-    };
-    let folder = set("STEWARD_MODELS").unwrap_or_else(|| {
-        let data = set("XDG_DATA_HOME").or_else(|| Some(set("HOME")?.join(".local/share")));
-        data.expect("HOME is set").join("steward/models")
-    });
-    let path = folder.join("SmolLM2-135M-Instruct.Q4_1.gguf");
-    assert!(
-        path.is_file(),
-        "these tests need the default model at `{}`: run `./x setup`, or set STEWARD_MODELS",
-        path.display()
-    );
-    path
 }
 
 fn said(content: impl Into<String>) -> Vec<Message> {

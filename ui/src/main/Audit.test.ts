@@ -236,9 +236,9 @@ describe("the check", () => {
     await click("audit-row");
     expect(stage.find("audit-chain")).not.toBeNull();
     await click("nav-agents");
-    await give({ reply: "verified", ok: true, rows: 12402, first_bad: null, words: "the signed head matches" });
+    await give({ reply: "verified", ok: true, rows: 12402, first_bad: null, words: "signed to the last row" });
     await click("nav-audit");
-    expect(stage.text("audit-verified")).toContain("The journal is whole: 12,402 rows checked. the signed head matches");
+    expect(stage.text("audit-verified")).toContain("The journal is whole: 12,402 rows checked. signed to the last row");
   });
 
   test("one that is not waited for shows nothing, however late it ends, and can be begun anew", async () => {

@@ -43,9 +43,12 @@ impl Host {
     pub(super) async fn verify_log(&self) -> Result<Reply, Problem> {
         let found = self.kernel.verify().await?;
         let words = match found.findings.as_slice() {
-            [] => format!("the journal is whole: {} rows", found.rows),
+            [] => found.signing(),
             [only] => only.words.clone(),
-            [first, more @ ..] => format!("{}, and {} more", first.words, more.len()),
+            [first, more @ ..] => {
+                let more = more.len() as u64 + found.left_out;
+                format!("{}, and {more} more", first.words)
+            }
         };
         Ok(Reply::Verified(Verified {
             ok: found.whole,

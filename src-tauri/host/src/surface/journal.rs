@@ -155,7 +155,7 @@ pub struct Verified {
     pub rows: u64,
     /// The first row that is not as it was written.
     pub first_bad: Option<u64>,
-    /// What was found, in a sentence.
+    /// What was found to be wrong, or how far the journal is signed.
     pub words: String,
 }
 

@@ -27,6 +27,17 @@ pub struct Verification {
     pub left_out: u64,
 }
 
+impl Verification {
+    /// How far the journal is signed, in words.
+    pub fn signing(&self) -> String {
+        let signed = self.signed.as_ref().map_or(0, |signed| signed.sequence);
+        match self.head.sequence.saturating_sub(signed) {
+            0 => "signed to the last row".to_owned(),
+            more => format!("signed up to row {signed}, {more} since"),
+        }
+    }
+}
+
 /// One thing that is wrong with the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {

@@ -11,6 +11,7 @@ mod calls;
 mod capabilities;
 #[cfg(test)]
 mod chained;
+mod changes;
 mod checkpoints;
 mod ends;
 pub(crate) mod images;
@@ -42,7 +43,8 @@ use crate::provider::Witness;
 
 pub use answered::ApprovalRecord;
 pub(crate) use approvals::{Answered, ApprovalRow, Decision, Terms};
-pub(crate) use calls::{About, At, Authority, CallId, CallRow, CallState, ChangeRow, Ended, Uses};
+pub(crate) use calls::{About, At, Authority, CallId, CallRow, CallState, Ended, Uses};
+pub(crate) use changes::ChangeRow;
 pub(crate) use checkpoints::{Kept, create_checkpoint, standing_result, take_standing};
 pub(crate) use lives::{History, Inherited, LastCall, exec, set_words};
 pub(crate) use messages::{Message, put_message, take_message};

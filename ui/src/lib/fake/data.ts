@@ -50,7 +50,7 @@ export function emptyHouse(): FakeHouse {
     checkpoints: [],
     objects: {},
     log: [],
-    verified: { ok: true, rows: 0, first_bad: null, words: "every row is as it was written, and the signed head matches" },
+    verified: { ok: true, rows: 0, first_bad: null, words: "signed to the last row" },
     checks: [],
     models: [],
     settings: {

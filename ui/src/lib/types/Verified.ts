@@ -17,6 +17,6 @@ rows: number,
  */
 first_bad: number | null, 
 /**
- * What was found, in a sentence.
+ * What was found to be wrong, or how far the journal is signed.
  */
 words: string, };
