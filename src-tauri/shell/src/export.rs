@@ -1,13 +1,7 @@
-//! A copy of the journal for the person, in their folder for downloads.
+//! A copy of the journal for the person, in their folder for downloads: a new file beside theirs, never
+//! one of them.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a copy of Steward's own journal, under a name that nothing has yet"
-)]
-
-use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,6 +9,7 @@ use serde::Serialize;
 use steward_host::surface::ExportForm;
 use steward_host::{Command, Problem, Reply, Surface};
 use tauri::{AppHandle, Emitter, Manager, State};
+use tempfile::NamedTempFile;
 
 use crate::app::Desktop;
 use crate::window;
@@ -113,31 +108,21 @@ async fn export(app: &AppHandle, desktop: &Desktop, form: ExportForm) -> Result<
 
 /// A file that has its name only once it is whole; what is dropped before is gone.
 struct Copy {
-    out: BufWriter<File>,
-    part: PathBuf,
+    out: BufWriter<NamedTempFile>,
     folder: PathBuf,
     name: String,
     lines: u64,
-    finished: bool,
 }
 
 impl Copy {
-    /// Begins a copy that will be called `name`, or like it where that is taken.
+    /// Begins a copy that will be called `name`, or like it where that is taken. Nobody else may
+    /// read it.
     fn begin(folder: &Path, name: &str) -> io::Result<Self> {
-        let part = folder.join(format!(".{name}.{}.part", std::process::id()));
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&part)?;
         Ok(Self {
-            out: BufWriter::new(file),
-            part,
+            out: BufWriter::new(NamedTempFile::with_prefix_in(".steward-", folder)?),
             folder: folder.to_owned(),
             name: name.to_owned(),
             lines: 0,
-            finished: false,
         })
     }
 
@@ -150,33 +135,26 @@ impl Copy {
     }
 
     /// Makes it durable and gives it its name; a file that has that name stays as it is.
-    fn finish(mut self) -> io::Result<PathBuf> {
-        self.out.flush()?;
-        self.out.get_ref().sync_all()?;
+    fn finish(self) -> io::Result<PathBuf> {
+        let mut part = self
+            .out
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
+        part.as_file().sync_all()?;
         for number in 1..=MAX_COPIES {
             let path = self.folder.join(numbered(&self.name, number));
-            match std::fs::hard_link(&self.part, &path) {
-                Ok(()) => {
-                    self.finished = true;
-                    std::fs::remove_file(&self.part)?;
-                    return Ok(path);
+            match part.persist_noclobber(&path) {
+                Ok(_) => return Ok(path),
+                Err(taken) if taken.error.kind() == io::ErrorKind::AlreadyExists => {
+                    part = taken.file;
                 }
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(e),
+                Err(failed) => return Err(failed.error),
             }
         }
         Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
             format!("there are {MAX_COPIES} files of the name `{}`", self.name),
         ))
-    }
-}
-
-impl Drop for Copy {
-    fn drop(&mut self) {
-        if !self.finished {
-            let _ = std::fs::remove_file(&self.part);
-        }
     }
 }
 
@@ -210,6 +188,7 @@ fn no_piece() -> Problem {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    #![allow(clippy::disallowed_methods, reason = "a test's own files")]
 
     use super::*;
 
