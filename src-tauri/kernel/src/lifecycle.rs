@@ -78,6 +78,12 @@ impl Inner {
                 )
             }
         };
+        // What comes at the end, once, takes no room while the process lives.
+        Box::pin(self.ended(&live, state, exit)).await;
+    }
+
+    /// Writes down and tells that a process has ended.
+    async fn ended(&self, live: &Live, state: ProcessState, exit: Exit) {
         // An effect that has begun is finished and written down first.
         let _between_effects = live.acting.lock().await;
         let now = self.providers.clock.now_ms();
@@ -119,7 +125,7 @@ impl Inner {
         loop {
             match self.run_program(live, program).await {
                 Ended::Process(state, exit) => return (state, exit),
-                Ended::Program(anew) => match self.begin_anew(live, anew).await {
+                Ended::Program(anew) => match Box::pin(self.begin_anew(live, anew)).await {
                     Ok(next) => program = next,
                     Err(error) => return (ProcessState::Failed, failure(error)),
                 },
@@ -132,6 +138,12 @@ impl Inner {
         let mut stop = live.stop.subscribe();
         // A program that breaks down takes nothing with it.
         let running = AssertUnwindSafe(async move { program.run(sys).await }).catch_unwind();
+        let out_of_time = async {
+            match live.info().budget.seconds {
+                Some(limit) => Box::pin(self.run_out_of_time(live, limit)).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             why = stop.wait_for(Option::is_some) => {
@@ -146,7 +158,7 @@ impl Inner {
                     Ended::Process(ProcessState::Failed, failure(error))
                 }
             },
-            error = self.run_out_of_time(live) => {
+            error = out_of_time => {
                 Ended::Process(ProcessState::Failed, failure(error))
             }
         }
@@ -174,10 +186,7 @@ impl Inner {
     }
 
     /// Ends once a process has run as long as it may, and had its time to end by itself.
-    async fn run_out_of_time(&self, live: &Live) -> SysError {
-        let Some(limit) = live.info().budget.seconds else {
-            return std::future::pending().await;
-        };
+    async fn run_out_of_time(&self, live: &Live, limit: u64) -> SysError {
         let clock = &self.providers.clock;
         loop {
             let ran = live.ran_ms(clock.monotonic_ms());

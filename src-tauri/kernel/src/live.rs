@@ -42,6 +42,11 @@ impl Rights {
         (*then == version).then(|| Arc::clone(held))
     }
 
+    /// Frees what was read: a process that waits needs none of it, and may wait for long.
+    pub(crate) fn forget(&self) {
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Keeps what was read after `version` was looked up.
     pub(crate) fn keep(&self, version: Version, held: Arc<Vec<Capability>>) {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);

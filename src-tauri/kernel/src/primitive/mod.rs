@@ -320,6 +320,12 @@ impl Ctx {
     }
 
     fn enter_state(&self, state: ProcessState) {
+        if matches!(
+            state,
+            ProcessState::WaitingEvent | ProcessState::WaitingHuman
+        ) {
+            self.live.rights.forget();
+        }
         let info = self.live.set(state, &self.about.title);
         self.inner.tell_process(&info);
     }
