@@ -528,20 +528,20 @@ async fn a_policy_taken_up_in_the_middle_of_a_generation_counts_at_once() {
 }
 
 /// The order in which three processes get the core after a first one, where each is as urgent as it
-/// is said to be.
+/// is said to be. The first is more urgent than any, so that none of them takes its turn.
 async fn order(text: &str, urgencies: [Urgency; 3]) -> Vec<usize> {
     let bed = Bed::with(&[]);
     let (core, desk) = Scripted::paced();
     let clock = StandInClock::at(NOON);
     let kernel = bed.opening().core(core).clock(clock.clone()).open();
     kernel.set_policy(None, &policy(text)).unwrap();
-    bed.start(&kernel, &[said("first", 1)]).await;
-    until("the first on the core", async || {
-        kernel.load(Module::Llm) == (0, 1)
-    })
-    .await;
+    let most = Urgency {
+        priority: 0,
+        interactive: true,
+        deadline_ms: Some(NOON),
+    };
     let mut pids = Vec::new();
-    for (at, urgency) in urgencies.into_iter().enumerate() {
+    for (at, urgency) in [most].into_iter().chain(urgencies).enumerate() {
         let calls = [
             sleep(1 + at as u64),
             said(&format!("a{at}"), 1),
@@ -551,17 +551,17 @@ async fn order(text: &str, urgencies: [Urgency; 3]) -> Vec<usize> {
         kernel.set_urgency(pid, urgency, "test").await.unwrap();
         until("it sleeps", async || clock.sleeping() > 0).await;
         clock.advance(1 + at as u64);
-        until("it waits", async || kernel.load(Module::Llm) == (at + 1, 1)).await;
+        until("it is there", async || kernel.load(Module::Llm) == (at, 1)).await;
         pids.push(pid);
     }
     let mut person = Person::of(&kernel);
-    desk.let_through(1);
     let mut order = Vec::new();
     for _ in &pids {
         desk.let_through(1);
         let pid = person.is_asked().await.pid;
         order.push(pids.iter().position(|p| *p == pid).unwrap());
     }
+    assert_eq!(order.remove(0), 0);
     order
 }
 
@@ -569,19 +569,19 @@ async fn order(text: &str, urgencies: [Urgency; 3]) -> Vec<usize> {
 async fn the_core_goes_to_the_most_urgent() {
     let usual = Urgency::default();
     let classes = [7, 4, 0].map(|priority| Urgency { priority, ..usual });
-    assert_eq!(order("fifo", classes).await, [0, 1, 2]);
-    assert_eq!(order("priority", classes).await, [2, 1, 0]);
+    assert_eq!(order("fifo", classes).await, [1, 2, 3]);
+    assert_eq!(order("priority", classes).await, [3, 2, 1]);
     let persons = [false, true, true].map(|interactive| Urgency {
         interactive,
         ..usual
     });
-    assert_eq!(order("interactive", persons).await, [1, 2, 0]);
+    assert_eq!(order("interactive", persons).await, [2, 3, 1]);
     let due = [None, Some(NOON + 9_000), Some(NOON + 1_000)];
     let due = due.map(|deadline_ms| Urgency {
         deadline_ms,
         ..usual
     });
-    assert_eq!(order("deadline", due).await, [2, 1, 0]);
+    assert_eq!(order("deadline", due).await, [3, 2, 1]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
