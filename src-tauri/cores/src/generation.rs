@@ -18,7 +18,7 @@ pub(crate) struct LocalGeneration {
 
 enum State {
     /// Not begun: what is asked for.
-    New(GenerateRequest),
+    New(Box<GenerateRequest>),
     /// Locked by whichever thread works on it. A slice whose caller has gone ends it soon.
     Begun(Arc<Mutex<Session>>),
 }
@@ -27,7 +27,7 @@ impl LocalGeneration {
     pub(crate) fn new(loader: Arc<Loader>, request: GenerateRequest) -> Self {
         Self {
             loader,
-            state: State::New(request),
+            state: State::New(Box::new(request)),
             resident: size_of::<Self>() as u64,
         }
     }
@@ -44,7 +44,7 @@ impl LocalGeneration {
     async fn session(&mut self, cancel: &Cancel) -> Result<Arc<Mutex<Session>>, SysError> {
         let request = match &self.state {
             State::Begun(session) => return Ok(Arc::clone(session)),
-            State::New(request) => request.clone(),
+            State::New(request) => GenerateRequest::clone(request),
         };
         let engine = self.loader.ready(cancel).await?;
         let session = off_thread(move || engine.begin(request)).await?;

@@ -248,8 +248,14 @@ fn translated(request: ChatRequest) -> GenerateRequest {
         max_tokens: max_tokens as usize,
         sampling: steward_engine::Sampling {
             temperature: sampling.temperature,
+            top_k: sampling.top_k,
             top_p: sampling.top_p,
+            min_p: sampling.min_p,
+            repetition_penalty: sampling.repetition_penalty,
+            frequency_penalty: sampling.frequency_penalty,
+            presence_penalty: sampling.presence_penalty,
             seed: sampling.seed,
+            ..steward_engine::Sampling::default()
         },
         stop,
         constraint: constraint.map(|form| match form {
@@ -258,6 +264,7 @@ fn translated(request: ChatRequest) -> GenerateRequest {
             Constraint::Lark { grammar } => steward_engine::Constraint::Lark(grammar),
         }),
         logprobs: false,
+        top_logprobs: 0,
         beams: beams as usize,
     }
 }
@@ -283,7 +290,7 @@ pub(crate) fn explained(error: &EngineError) -> SysError {
             Code::Unavailable,
             "fetch the model with `steward models get`",
         ),
-        EngineError::Model { .. } => (
+        EngineError::Model { .. } | EngineError::Logits(_) => (
             Code::Unavailable,
             "check it with `steward models verify`, or fetch it anew",
         ),

@@ -49,6 +49,9 @@ pub enum EngineError {
     /// The snapshot of a session is broken, or of another request or model.
     #[error("cannot use the snapshot: {0}")]
     Snapshot(String),
+    /// The model gave no logits to choose by.
+    #[error("cannot choose a token: {0}; check the model's file, or use another one")]
+    Logits(String),
     /// `cancel` was set before the work was done.
     #[error("cancelled")]
     Cancelled,

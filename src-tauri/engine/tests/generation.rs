@@ -9,6 +9,7 @@
 
 mod model;
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -156,6 +157,7 @@ fn the_stream_is_the_text() {
         temperature: 0.9,
         top_p: 0.95,
         seed: 5,
+        ..Sampling::default()
     };
     let mut streamed = String::new();
     let mut ids = Vec::new();
@@ -245,7 +247,65 @@ fn bad_requests_are_refused() {
             with(|r| r.sampling.temperature = f32::NAN),
             "temperature `NaN`",
         ),
+        (
+            with(|r| r.sampling.temperature = 101.0),
+            "temperature `101` is not between 0 and 100",
+        ),
         (with(|r| r.sampling.top_p = 0.0), "top_p `0`"),
+        (
+            with(|r| r.sampling.top_p = 1.5),
+            "top_p `1.5` is not above 0 and up to 1",
+        ),
+        (
+            with(|r| r.sampling.min_p = -0.1),
+            "min_p `-0.1` is not between 0 and 1",
+        ),
+        (
+            with(|r| r.sampling.typical_p = 0.0),
+            "typical_p `0` is not above 0 and up to 1",
+        ),
+        (
+            with(|r| r.sampling.repetition_penalty = 0.0),
+            "repetition_penalty `0` is not between 0.1 and 10",
+        ),
+        (
+            with(|r| r.sampling.frequency_penalty = f32::INFINITY),
+            "frequency_penalty `inf` is not between -2 and 2",
+        ),
+        (
+            with(|r| r.sampling.presence_penalty = -3.0),
+            "presence_penalty `-3` is not between -2 and 2",
+        ),
+        (
+            with(|r| r.sampling.penalty_window = Some(0)),
+            "penalty_window `0`",
+        ),
+        (
+            with(|r| r.sampling.logit_bias = BTreeMap::from([(49_152, 1.0)])),
+            "token `49152`",
+        ),
+        (
+            with(|r| r.sampling.logit_bias = BTreeMap::from([(7, f32::NAN)])),
+            "logit_bias `NaN` of token `7`",
+        ),
+        (
+            with(|r| r.stop = vec!["a".to_owned(); 257]),
+            "`257` stop strings",
+        ),
+        (with(|r| r.stop = vec!["a".repeat(1025)]), "`1025` bytes"),
+        (
+            with(|r| (r.logprobs, r.top_logprobs) = (true, 21)),
+            "top_logprobs `21` is not between 0 and 20",
+        ),
+        (with(|r| r.top_logprobs = 1), "top_logprobs `1` needs"),
+        (
+            with(|r| (r.beams, r.sampling.presence_penalty) = (2, 1.0)),
+            "takes no penalties",
+        ),
+        (
+            with(|r| (r.beams, r.logprobs, r.top_logprobs) = (2, true, 1)),
+            "gives no `1` top_logprobs",
+        ),
         (with(|r| r.stop = vec![String::new()]), "empty stop string"),
         (
             with(|r| r.prompt = Prompt::Tokens(vec![49_152])),
@@ -358,6 +418,7 @@ fn json_schemas_hold() {
             temperature,
             top_p: 1.0,
             seed: 11,
+            ..Sampling::default()
         };
         request.logprobs = logprobs;
         let out = generate(&request);
@@ -368,6 +429,56 @@ fn json_schemas_hold() {
         assert!((1..=9).contains(&value["count"].as_i64().unwrap()));
         assert!(out.text.starts_with("{\"tool\": \"fs."), "{}", out.text);
         assert_eq!(out.logprobs.len(), if logprobs { out.ids.len() } else { 0 });
+    }
+}
+
+#[test]
+fn the_likeliest_tokens_come_with_each_token() {
+    let mut request = GenerateRequest::new(chat("Name a colour."), 12);
+    request.logprobs = true;
+    request.top_logprobs = 4;
+    let mut told = Vec::new();
+    let free = engine()
+        .generate(&request, &Cancel::new(), &mut |event| {
+            if event.token.is_some() {
+                told.push(event.top_logprobs.to_vec());
+            }
+        })
+        .unwrap();
+    assert_eq!(free.top_logprobs, told);
+    assert_eq!(free.top_logprobs.len(), free.ids.len());
+    for (index, top) in free.top_logprobs.iter().enumerate() {
+        assert_eq!(top.len(), 4);
+        assert!(top.is_sorted_by(|a, b| a.logprob >= b.logprob), "{top:?}");
+        // Greedy takes the likeliest.
+        assert_eq!(
+            (top[0].id, top[0].logprob),
+            (free.ids[index], free.logprobs[index])
+        );
+    }
+    // Forced tokens have them as well: the same as they have where they are chosen.
+    let text = engine().decode(&free.ids);
+    request.constraint = Some(Constraint::Lark(format!("start: {}", json!(text))));
+    let forced = generate(&request);
+    assert_eq!(forced.ids, free.ids);
+    assert_eq!(forced.top_logprobs, free.top_logprobs);
+}
+
+#[test]
+fn bias_and_penalties_reach_the_choice() {
+    let two = [" yes", " no"].map(|word| engine().encode(word, false).unwrap()[0]);
+    let mut request = GenerateRequest::new(chat("Is water wet?"), 24);
+    request.sampling.logit_bias = two.map(|id| (id, 100.0)).into();
+    let biased = generate(&request).ids;
+    assert!(biased.iter().all(|id| two.contains(id)), "{biased:?}");
+    for change in [
+        |s: &mut Sampling| s.repetition_penalty = 3.0,
+        |s: &mut Sampling| s.frequency_penalty = 2.0,
+    ] {
+        let mut request = request.clone();
+        change(&mut request.sampling);
+        let ids = generate(&request).ids;
+        assert!(two.iter().all(|id| ids.contains(id)), "{ids:?}");
     }
 }
 

@@ -10,12 +10,13 @@
 
 mod model;
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde_json::json;
 use steward_engine::{
     Cancel, Constraint, Engine, EngineError, Finish, GenerateRequest, Generation, LoadOptions,
-    Progress, Prompt, Sampling, Session,
+    Progress, Prompt, Sampling, Session, TokenLogprob,
 };
 
 fn load() -> Engine {
@@ -58,10 +59,24 @@ fn request(dice: &mut Dice, index: usize) -> GenerateRequest {
                 temperature: 0.5 + dice.below(10) as f32 / 10.0,
                 top_p: [0.8, 0.95, 1.0][dice.below(3)],
                 seed: index as u64,
+                ..Sampling::default()
+            };
+            if index % 5 == 3 {
+                request.sampling = Sampling {
+                    top_k: 400,
+                    min_p: 0.001,
+                    typical_p: 0.98,
+                    repetition_penalty: 1.2,
+                    frequency_penalty: 0.3,
+                    presence_penalty: 0.2,
+                    penalty_window: Some(10),
+                    logit_bias: BTreeMap::from([(dice.below(9000) as u32, 4.0)]),
+                    ..request.sampling
+                };
             }
         }
         _ => {
-            request.beams = dice.between(2, 4);
+            request.beams = dice.between(2, 8);
             request.max_tokens = dice.between(1, 4);
         }
     }
@@ -86,6 +101,9 @@ fn request(dice: &mut Dice, index: usize) -> GenerateRequest {
         });
     }
     request.logprobs = dice.below(3) == 0;
+    if request.logprobs && request.beams == 1 {
+        request.top_logprobs = dice.below(3);
+    }
     if dice.below(6) == 0 {
         request.stop = vec![" the".to_owned(), "ing".to_owned()];
     }
@@ -99,9 +117,9 @@ fn in_one_go(engine: &Engine, request: &GenerateRequest) -> Generation {
 }
 
 /// All of an answer but the time it took.
-fn answer(out: &Generation) -> (&[u32], &str, Vec<u32>, Finish) {
+fn answer(out: &Generation) -> (&[u32], &str, Vec<u32>, &[Vec<TokenLogprob>], Finish) {
     let bits = out.logprobs.iter().map(|value| value.to_bits()).collect();
-    (&out.ids, &out.text, bits, out.finish)
+    (&out.ids, &out.text, bits, &out.top_logprobs, out.finish)
 }
 
 /// A session, and what it has told so far.

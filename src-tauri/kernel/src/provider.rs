@@ -15,6 +15,10 @@ use crate::audit::chain::{Head, Sealed};
 use crate::context::text;
 use crate::error::SysError;
 
+mod sampling;
+
+pub use sampling::Sampling;
+
 /// SHA-256 of some bytes, as 64 lower-case hexadecimal digits.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -253,27 +257,6 @@ pub enum Constraint {
     },
 }
 
-/// How tokens are chosen.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Sampling {
-    /// 0 is greedy.
-    pub temperature: f32,
-    /// Share of probability kept, (0, 1].
-    pub top_p: f32,
-    /// Seed of the generator.
-    pub seed: u64,
-}
-
-impl Default for Sampling {
-    fn default() -> Self {
-        Self {
-            temperature: 0.0,
-            top_p: 1.0,
-            seed: 0,
-        }
-    }
-}
-
 /// A request to a core.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChatRequest {
@@ -293,7 +276,7 @@ pub struct ChatRequest {
     /// The form the text must have.
     #[serde(default)]
     pub constraint: Option<Constraint>,
-    /// Width of the search for the likeliest text, 1 to 4; at 1 token follows token. A core that
+    /// Width of the search for the likeliest text, 1 to 8; at 1 token follows token. A core that
     /// cannot search refuses more than 1.
     #[serde(default = "one")]
     pub beams: u32,

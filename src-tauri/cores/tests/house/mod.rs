@@ -52,6 +52,7 @@ impl Question {
                 temperature: self.temperature,
                 top_p: 0.95,
                 seed: 7,
+                ..Sampling::default()
             },
             stop: Vec::new(),
             constraint: None,

@@ -9,7 +9,8 @@ use toktrie::SimpleVob;
 
 use super::Finish;
 use super::branch::{Branch, Told};
-use super::sampler::Normaliser;
+use super::logprob::{Likelihood, Normaliser};
+use super::sampler::{check_usable, usable};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::kernels::Isa;
@@ -55,7 +56,8 @@ impl Search {
                 Some(grammar) => Some(grammar.allowed()?),
                 None => None,
             };
-            let usable = &logits[..engine.tokenizer().len().min(logits.len())];
+            let usable = usable(engine, logits);
+            check_usable(usable)?;
             // Enough that the beginnings can all come from one, whichever of its tokens are stops.
             let count = width + stops.len();
             ways.extend(ways_on(
@@ -135,6 +137,7 @@ impl Branch {
             ahead: None,
             ids: self.ids.clone(),
             logprobs: self.logprobs.clone(),
+            top_logprobs: Vec::new(),
             grammar: self.grammar.clone(),
             text: self.text.clone(),
         };
@@ -146,7 +149,11 @@ impl Branch {
             text: &mut String::new(),
             on_token: &mut |_| (),
         };
-        child.give_out(engine, way.id, Some(way.logprob), &mut told);
+        let likelihood = Likelihood {
+            logprob: way.logprob,
+            top: Vec::new(),
+        };
+        child.give_out(engine, way.id, Some(likelihood), &mut told);
         Ok(child)
     }
 }

@@ -9,7 +9,7 @@ use crate::kernels::Isa;
 use crate::model::{Rows, STEP_TOKENS};
 use crate::text::TextStream;
 
-use super::sampler::logprob;
+use super::logprob::{Likelihood, TokenLogprob};
 
 pub(super) struct Branch {
     /// The tokens that were run, with their keys and values.
@@ -18,30 +18,34 @@ pub(super) struct Branch {
     pub(super) pending: Vec<u32>,
     /// How many at the end of `pending` the grammar forced; they are given out once they are run.
     pub(super) forced: usize,
-    /// Log-probability of the first pending token, if that is a forced one and it is wanted.
-    pub(super) ahead: Option<f32>,
+    /// How likely the first pending token is, if that is a forced one and it is wanted.
+    pub(super) ahead: Option<Likelihood>,
     /// The tokens that were generated.
     pub(super) ids: Vec<u32>,
     /// Their log-probabilities, if they are wanted.
     pub(super) logprobs: Vec<f32>,
+    /// The likeliest tokens in the place of each, if they are wanted.
+    pub(super) top_logprobs: Vec<Vec<TokenLogprob>>,
     pub(super) grammar: Option<Grammar>,
     pub(super) text: TextStream,
 }
 
 impl Branch {
     /// Runs the next pending tokens, as many as a step takes. Gives the logits for what follows
-    /// once none is left.
+    /// once none is left. `scored` is how many alternatives are wanted beside each log-probability,
+    /// if these are.
     ///
     /// After an error everything is as it was.
     pub(super) fn feed(
         &mut self,
         engine: &Engine,
-        scored: bool,
+        scored: Option<usize>,
         cancel: &Cancel,
         told: &mut Told<'_>,
     ) -> Result<Option<Vec<f32>>, EngineError> {
         let known = self.pending.len() - self.forced;
-        let scored = scored && self.forced > 0;
+        let top = scored.unwrap_or(0);
+        let scored = scored.is_some() && self.forced > 0;
         // The row before each forced token says how likely the token was: of the known tokens the
         // last one's row is needed, of the forced ones all.
         let count = match known {
@@ -65,13 +69,15 @@ impl Branch {
             let id = self.pending[index];
             let likely = self.ahead.take();
             if let (Rows::All, Some(&next)) = (rows, self.pending.get(index + 1)) {
-                self.ahead = Some(logprob(Isa::detect(), logits.row(index)?, next));
+                let row = logits.row(index)?;
+                self.ahead = Some(Likelihood::of(Isa::detect(), row, next, top));
             }
             self.forced -= 1;
             self.give_out(engine, id, likely, told);
         }
         if let (true, Rows::Last, Some(&next)) = (scored, rows, self.pending.get(count)) {
-            self.ahead = Some(logprob(Isa::detect(), logits.row(0)?, next));
+            let row = logits.row(0)?;
+            self.ahead = Some(Likelihood::of(Isa::detect(), row, next, top));
         }
         self.pending.drain(..count);
         if is_last {
@@ -103,12 +109,16 @@ impl Branch {
         &mut self,
         engine: &Engine,
         id: u32,
-        logprob: Option<f32>,
+        likelihood: Option<Likelihood>,
         told: &mut Told<'_>,
     ) {
         if self.text.stopped() {
             return;
         }
+        let (logprob, top) = match likelihood {
+            Some(Likelihood { logprob, top }) => (Some(logprob), top),
+            None => (None, Vec::new()),
+        };
         self.ids.push(id);
         self.logprobs.extend(logprob);
         let text = self.text.push(shown(engine, id));
@@ -116,7 +126,11 @@ impl Branch {
             token: Some(id),
             text: &text,
             logprob,
+            top_logprobs: &top,
         });
+        if !top.is_empty() {
+            self.top_logprobs.push(top);
+        }
     }
 
     /// Whether nothing may follow.
@@ -163,6 +177,7 @@ impl Told<'_> {
                 token: None,
                 text: &text,
                 logprob: None,
+                top_logprobs: &[],
             });
         }
     }

@@ -3,17 +3,25 @@
 mod beam;
 mod branch;
 mod constraint;
+mod digest;
+mod logprob;
+mod penalty;
 mod prefix;
+mod rank;
 mod request;
 mod run;
 mod sampler;
+mod sampling;
 mod score;
 mod session;
 mod snapshot;
 
 pub(crate) use constraint::Grammars;
+pub use logprob::TokenLogprob;
 pub(crate) use prefix::{PrefixCache, Sequence};
 pub use request::{
-    Constraint, Finish, GenerateRequest, Generation, MAX_BEAMS, Prompt, Sampling, Score, TokenEvent,
+    Constraint, Finish, GenerateRequest, Generation, MAX_BEAMS, MAX_TOP_LOGPROBS, Prompt, Score,
+    TokenEvent,
 };
+pub use sampling::Sampling;
 pub use session::{Progress, Session};

@@ -1,3 +1,4 @@
+use super::{Sampling, TokenLogprob};
 use crate::error::EngineError;
 use crate::text::Message;
 
@@ -15,28 +16,6 @@ pub enum Prompt {
     Text(String),
     /// Tokens as they are.
     Tokens(Vec<u32>),
-}
-
-/// How the next token is chosen.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sampling {
-    /// 0 takes the likeliest token; larger values choose more freely.
-    pub temperature: f32,
-    /// The likeliest tokens that together have this probability are chosen from; 1 is all.
-    pub top_p: f32,
-    /// The same seed, request and model give the same answer.
-    pub seed: u64,
-}
-
-impl Default for Sampling {
-    /// Greedy.
-    fn default() -> Self {
-        Self {
-            temperature: 0.0,
-            top_p: 1.0,
-            seed: 0,
-        }
-    }
 }
 
 /// What the generated text must conform to.
@@ -59,12 +38,16 @@ pub struct GenerateRequest {
     pub max_tokens: usize,
     /// How tokens are chosen.
     pub sampling: Sampling,
-    /// Texts that end the answer and are not part of it.
+    /// Texts that end the answer and are not part of it: the one that is complete first, wherever
+    /// tokens begin and end. Up to 256, of up to 1,024 bytes each.
     pub stop: Vec<String>,
     /// What the answer must conform to.
     pub constraint: Option<Constraint>,
     /// Whether to give each token's log-probability.
     pub logprobs: bool,
+    /// How many of the likeliest tokens to give with each token, up to [`MAX_TOP_LOGPROBS`]; only
+    /// with `logprobs`, and not with a search.
+    pub top_logprobs: usize,
     /// Texts that are followed side by side, 1 to [`MAX_BEAMS`]. At 1 token follows token, as
     /// `sampling` says. With more, the answer is the text with the highest mean log-probability
     /// per token that the search found, the token that ends it counted; its tokens come all at
@@ -73,7 +56,13 @@ pub struct GenerateRequest {
 }
 
 /// Most texts that a search follows.
-pub const MAX_BEAMS: usize = 4;
+pub const MAX_BEAMS: usize = 8;
+
+/// Most tokens that are given beside each token of an answer.
+pub const MAX_TOP_LOGPROBS: usize = 20;
+
+const MAX_STOPS: usize = 256;
+const MAX_STOP_BYTES: usize = 1024;
 
 impl GenerateRequest {
     /// A greedy generation of up to `max_tokens`.
@@ -85,37 +74,78 @@ impl GenerateRequest {
             stop: Vec::new(),
             constraint: None,
             logprobs: false,
+            top_logprobs: 0,
             beams: 1,
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), EngineError> {
-        let Sampling {
-            temperature, top_p, ..
-        } = self.sampling;
+    /// How many alternatives are wanted beside each log-probability, if these are.
+    pub(super) fn scored(&self) -> Option<usize> {
+        self.logprobs.then_some(self.top_logprobs)
+    }
+
+    /// Whether each parameter is in its range; `vocab` is the size of the vocabulary.
+    pub(crate) fn check(&self, vocab: usize) -> Result<(), EngineError> {
         let refuse = |problem: String| Err(EngineError::InvalidRequest(problem));
-        if !(0.0..=100.0).contains(&temperature) {
-            return refuse(format!(
-                "the temperature `{temperature}` is not between 0 and 100"
-            ));
-        }
-        if !(top_p > 0.0 && top_p <= 1.0) {
-            return refuse(format!("top_p `{top_p}` is not above 0 and up to 1"));
+        self.sampling.check(vocab)?;
+        if self.stop.len() > MAX_STOPS {
+            let count = self.stop.len();
+            return refuse(format!("`{count}` stop strings: give {MAX_STOPS} at most"));
         }
         if self.stop.iter().any(String::is_empty) {
             return refuse("an empty stop string would end every answer; leave it out".to_owned());
         }
+        if let Some(stop) = self.stop.iter().find(|stop| stop.len() > MAX_STOP_BYTES) {
+            let len = stop.len();
+            return refuse(format!(
+                "a stop string of `{len}` bytes: give {MAX_STOP_BYTES} at most"
+            ));
+        }
+        if self.top_logprobs > MAX_TOP_LOGPROBS {
+            let count = self.top_logprobs;
+            return refuse(format!(
+                "top_logprobs `{count}` is not between 0 and {MAX_TOP_LOGPROBS}"
+            ));
+        }
+        if self.top_logprobs > 0 && !self.logprobs {
+            let count = self.top_logprobs;
+            return refuse(format!(
+                "top_logprobs `{count}` needs logprobs; ask for these as well"
+            ));
+        }
         if !(1..=MAX_BEAMS).contains(&self.beams) {
             return refuse(format!("`{}` beams: choose 1 to {MAX_BEAMS}", self.beams));
         }
-        if self.beams > 1 && temperature > 0.0 {
-            return refuse(format!(
-                "a search with `{}` beams looks for the likeliest text and cannot sample at \
-                 temperature `{temperature}`; set the temperature to 0, or beams to 1",
-                self.beams
-            ));
+        if self.beams > 1 {
+            self.check_search()?;
         }
         Ok(())
+    }
+
+    /// What does not go with a search.
+    fn check_search(&self) -> Result<(), EngineError> {
+        let Sampling {
+            temperature,
+            logit_bias,
+            ..
+        } = &self.sampling;
+        let (what, instead) = if *temperature > 0.0 {
+            let what = format!("cannot sample at temperature `{temperature}`");
+            (what, "set the temperature to 0")
+        } else if self.sampling.has_penalties() || !logit_bias.is_empty() {
+            let what = "takes no penalties and no logit_bias".to_owned();
+            (what, "leave these out")
+        } else if self.top_logprobs > 0 {
+            let what = format!("gives no `{}` top_logprobs", self.top_logprobs);
+            (what, "leave these out")
+        } else {
+            return Ok(());
+        };
+        Err(EngineError::InvalidRequest(format!(
+            "a search with `{}` beams looks for the likeliest text of the model as it is and {what}; \
+             {instead}, or set beams to 1",
+            self.beams
+        )))
     }
 }
 
@@ -128,6 +158,8 @@ pub struct TokenEvent<'a> {
     pub text: &'a str,
     /// The token's log-probability, if it was asked for.
     pub logprob: Option<f32>,
+    /// The likeliest tokens in its place, if they were asked for.
+    pub top_logprobs: &'a [TokenLogprob],
 }
 
 /// Why a generation ended.
@@ -149,8 +181,10 @@ pub struct Generation {
     /// The generated tokens, without the token that ended the answer.
     pub ids: Vec<u32>,
     /// For each token, if asked for, its natural log-probability under the model as it is: before
-    /// temperature, top-p and constraint.
+    /// [`Sampling`] and constraint.
     pub logprobs: Vec<f32>,
+    /// For each token, if asked for, the likeliest tokens in its place, the likeliest first.
+    pub top_logprobs: Vec<Vec<TokenLogprob>>,
     /// Why it ended.
     pub finish: Finish,
     /// Tokens in the prompt.

@@ -1,4 +1,4 @@
-use super::sampler::logprob;
+use super::logprob::logprob;
 use super::{Prompt, Score};
 use crate::cancel::Cancel;
 use crate::engine::Engine;

@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::beam::{Ended, Search, mean};
 use super::branch::{Branch, Told, shown};
-use super::sampler::Sampler;
+use super::logprob::Likelihood;
+use super::penalty::Text;
+use super::sampler::{Sampler, unusable, usable};
 use super::{Finish, GenerateRequest, Generation, Sequence, TokenEvent};
 use crate::cancel::Cancel;
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::kernels::Isa;
 use crate::text::TextStream;
 
 /// How far a [`Session`] came.
@@ -58,7 +61,7 @@ impl Engine {
     /// # Errors
     /// A request that cannot be met: a prompt beyond the context, a bad constraint, a bad figure.
     pub fn begin(&self, request: GenerateRequest) -> Result<Session, EngineError> {
-        request.check()?;
+        request.check(self.info().vocab)?;
         let prompt = self.prompt_tokens(&request.prompt)?;
         let grammar = match &request.constraint {
             Some(constraint) => Some(self.grammars()?.compile(constraint)?),
@@ -71,12 +74,13 @@ impl Engine {
             ahead: None,
             ids: Vec::new(),
             logprobs: Vec::new(),
+            top_logprobs: Vec::new(),
             grammar,
             text: TextStream::new(request.stop.clone()),
         };
         Ok(Session {
             engine: self.clone(),
-            sampler: Sampler::new(request.sampling),
+            sampler: Sampler::new(request.sampling.clone()),
             branches: vec![branch],
             search: Search::default(),
             stage: Stage::New,
@@ -84,6 +88,7 @@ impl Engine {
                 text: String::new(),
                 ids: Vec::new(),
                 logprobs: Vec::new(),
+                top_logprobs: Vec::new(),
                 finish: Finish::Stop,
                 prompt_tokens: prompt.len(),
                 cached_tokens: 0,
@@ -161,7 +166,7 @@ impl Session {
             self.start();
         }
         let started = Instant::now();
-        let (engine, scored) = (&self.engine, self.request.logprobs);
+        let (engine, scored) = (&self.engine, self.request.scored());
         let mut told = Told {
             text: &mut self.out.text,
             on_token,
@@ -230,17 +235,20 @@ impl Session {
             Some(grammar) => Some(grammar.allowed()?),
             None => None,
         };
-        let usable = &logits[..self.engine.tokenizer().len().min(logits.len())];
-        let id = self.sampler.choose(usable, allowed.as_ref());
-        let id = id.ok_or_else(nothing_usable)?;
+        let text = Text {
+            prompt: &self.prompt,
+            answer: &branch.ids,
+        };
+        let usable = usable(&self.engine, logits);
+        let id = self.sampler.choose(usable, allowed.as_ref(), text)?;
         if self.engine.tokenizer().stops().contains(&id) {
             return Ok(Some(Finish::Stop));
         }
         if let Some(grammar) = &mut branch.grammar {
             grammar.take(id)?;
         }
-        let scored = self.request.logprobs;
-        let likely = scored.then(|| self.sampler.logprob(logits, id));
+        let scored = self.request.scored();
+        let likely = scored.map(|top| Likelihood::of(Isa::detect(), logits, id, top));
         let mut told = Told {
             text: &mut self.out.text,
             on_token,
@@ -269,7 +277,8 @@ impl Session {
         if !self.search.is_over(width, &self.branches) {
             return Ok(None);
         }
-        let best = self.search.ended.first().ok_or_else(nothing_usable)?;
+        let best = self.search.ended.first();
+        let best = best.ok_or_else(|| unusable("no text is left to go on with"))?;
         Ok(Some(best.finish))
     }
 
@@ -308,6 +317,7 @@ impl Session {
                 told.close(&mut branch.text);
                 self.out.ids = branch.ids;
                 self.out.logprobs = branch.logprobs;
+                self.out.top_logprobs = branch.top_logprobs;
                 self.engine.keep(branch.sequence);
             }
         }
@@ -340,6 +350,7 @@ impl Session {
                 token: Some(id),
                 text: &text,
                 logprob: self.request.logprobs.then_some(likely),
+                top_logprobs: &[],
             });
         }
         told.close(&mut stream);
@@ -353,10 +364,6 @@ impl Session {
 
 pub(super) fn has_ended() -> EngineError {
     EngineError::InvalidRequest("the generation has ended; begin another".to_owned())
-}
-
-fn nothing_usable() -> EngineError {
-    EngineError::Internal("no token has a usable logit".to_owned())
 }
 
 impl std::fmt::Debug for Session {

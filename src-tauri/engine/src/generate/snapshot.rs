@@ -13,15 +13,17 @@ use sha2::{Digest, Sha256};
 
 use super::beam::Ended;
 use super::branch::{Branch, shown};
+use super::digest::request_digest;
+use super::logprob::Likelihood;
 use super::session::{Session, Stage, has_ended};
-use super::{Constraint, Finish, GenerateRequest, Sequence};
+use super::{Finish, GenerateRequest, Sequence, TokenLogprob};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::kv::{Block, KvCache, KvShape, POSITIONS};
 
 const MARK: &[u8; 8] = b"stwd-gen";
-const VERSION: u32 = 1;
-const DIGEST: usize = 32;
+const VERSION: u32 = 2;
+pub(super) const DIGEST: usize = 32;
 
 impl Session {
     /// The whole state, for [`Engine::restore`], which goes on with the same tokens.
@@ -146,39 +148,6 @@ impl Session {
     }
 }
 
-/// Digest of all that decides the answer besides the model.
-fn request_digest(engine: &Engine, request: &GenerateRequest, prompt: &[u32]) -> [u8; DIGEST] {
-    let mut all = Writer::default();
-    all.number(engine.info().context);
-    all.ids(prompt);
-    all.bytes(&(request.max_tokens as u64).to_le_bytes());
-    all.bytes(&request.sampling.temperature.to_le_bytes());
-    all.bytes(&request.sampling.top_p.to_le_bytes());
-    all.bytes(&request.sampling.seed.to_le_bytes());
-    all.number(request.stop.len());
-    for stop in &request.stop {
-        all.text(stop);
-    }
-    match &request.constraint {
-        None => all.number(0),
-        Some(Constraint::JsonSchema(schema)) => {
-            all.number(1);
-            all.text(&schema.to_string());
-        }
-        Some(Constraint::Regex(regex)) => {
-            all.number(2);
-            all.text(regex);
-        }
-        Some(Constraint::Lark(grammar)) => {
-            all.number(3);
-            all.text(grammar);
-        }
-    }
-    all.number(usize::from(request.logprobs));
-    all.number(request.beams);
-    Sha256::digest(&all.0).into()
-}
-
 /// The blocks of all branches, each once, with the most positions of it that one of them needs.
 struct Blocks<'a> {
     list: Vec<(&'a Block, usize)>,
@@ -206,18 +175,18 @@ impl<'a> Blocks<'a> {
 }
 
 #[derive(Default)]
-struct Writer(Vec<u8>);
+pub(super) struct Writer(pub(super) Vec<u8>);
 
 impl Writer {
-    fn bytes(&mut self, bytes: &[u8]) {
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    fn number(&mut self, number: usize) {
+    pub(super) fn number(&mut self, number: usize) {
         self.bytes(&(number as u32).to_le_bytes());
     }
 
-    fn ids(&mut self, ids: &[u32]) {
+    pub(super) fn ids(&mut self, ids: &[u32]) {
         self.number(ids.len());
         self.0.extend(ids.iter().flat_map(|id| id.to_le_bytes()));
     }
@@ -228,9 +197,22 @@ impl Writer {
             .extend(values.iter().flat_map(|value| value.to_le_bytes()));
     }
 
-    fn text(&mut self, text: &str) {
+    pub(super) fn text(&mut self, text: &str) {
         self.number(text.len());
         self.bytes(text.as_bytes());
+    }
+
+    fn likely(&mut self, tokens: &[TokenLogprob]) {
+        self.number(tokens.len());
+        for TokenLogprob { id, logprob } in tokens {
+            self.bytes(&id.to_le_bytes());
+            self.bytes(&logprob.to_le_bytes());
+        }
+    }
+
+    fn alternatives(&mut self, all: &[Vec<TokenLogprob>]) {
+        self.number(all.len());
+        all.iter().for_each(|tokens| self.likely(tokens));
     }
 
     fn branch(&mut self, branch: &Branch, blocks: &Blocks<'_>) {
@@ -238,7 +220,12 @@ impl Writer {
         self.floats(&branch.logprobs);
         let forced = branch.pending.len() - branch.forced;
         self.ids(&branch.pending[forced..]);
-        self.floats(branch.ahead.as_slice());
+        self.alternatives(&branch.top_logprobs);
+        self.number(usize::from(branch.ahead.is_some()));
+        if let Some(ahead) = &branch.ahead {
+            self.bytes(&ahead.logprob.to_le_bytes());
+            self.likely(&ahead.top);
+        }
         let taken = branch.grammar.as_ref().map(|grammar| grammar.taken());
         self.ids(taken.unwrap_or_default());
         self.number(branch.sequence.tokens.len());
@@ -347,6 +334,50 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The likeliest tokens in one place; as many as were asked for, or as there are.
+    fn likely(&mut self, session: &Session) -> Result<Vec<TokenLogprob>, EngineError> {
+        let vocab = session.engine.info().vocab;
+        let count = self.number(session.request.top_logprobs)?;
+        if count != session.request.top_logprobs.min(vocab) {
+            return refused("it lacks some of the likeliest tokens");
+        }
+        (0..count)
+            .map(|_| {
+                let id = self.number(vocab - 1)? as u32;
+                let logprob = f32::from_le_bytes(self.array()?);
+                Ok(TokenLogprob { id, logprob })
+            })
+            .collect()
+    }
+
+    fn alternatives(
+        &mut self,
+        session: &Session,
+        tokens: usize,
+    ) -> Result<Vec<Vec<TokenLogprob>>, EngineError> {
+        let count = self.number(tokens)?;
+        if count
+            != if session.request.top_logprobs > 0 {
+                tokens
+            } else {
+                0
+            }
+        {
+            return refused("its tokens and the likeliest in their place do not match");
+        }
+        (0..count).map(|_| self.likely(session)).collect()
+    }
+
+    fn ahead(&mut self, session: &Session) -> Result<Option<Likelihood>, EngineError> {
+        if self.number(1)? == 0 {
+            return Ok(None);
+        }
+        Ok(Some(Likelihood {
+            logprob: f32::from_le_bytes(self.array()?),
+            top: self.likely(session)?,
+        }))
+    }
+
     fn blocks(&mut self, engine: &Engine) -> Result<Vec<(Block, usize)>, EngineError> {
         let shape = engine.model().config.kv_shape();
         let most = engine.info().context.div_ceil(POSITIONS) * super::MAX_BEAMS;
@@ -376,7 +407,8 @@ impl<'a> Reader<'a> {
             return refused("its tokens and their log-probabilities do not match");
         }
         let forced = self.ids(engine, room - ids.len())?;
-        let ahead = self.floats(1)?.first().copied();
+        let top_logprobs = self.alternatives(session, ids.len())?;
+        let ahead = self.ahead(session)?;
         // A constraint may force more than there is room for.
         let taken = self.ids(engine, u32::MAX as usize)?;
         let mut branch = Branch {
@@ -386,6 +418,7 @@ impl<'a> Reader<'a> {
             ahead,
             ids,
             logprobs,
+            top_logprobs,
             grammar: new.grammar.clone(),
             text: new.text.clone(),
         };

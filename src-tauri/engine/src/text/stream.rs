@@ -35,12 +35,7 @@ impl TextStream {
         self.held
             .push_str(&String::from_utf8_lossy(&self.bytes[..complete]));
         self.bytes.drain(..complete);
-        if let Some(at) = self
-            .stops
-            .iter()
-            .filter_map(|stop| self.held.find(stop))
-            .min()
-        {
+        if let Some(at) = self.stop() {
             self.stopped = true;
             self.held.truncate(at);
             return std::mem::take(&mut self.held);
@@ -58,6 +53,16 @@ impl TextStream {
         let mut text = std::mem::take(&mut self.held);
         text.push_str(&String::from_utf8_lossy(&std::mem::take(&mut self.bytes)));
         text
+    }
+
+    /// Where the stop string begins that is complete first, the longest of those: so that it does
+    /// not matter where tokens begin and end.
+    fn stop(&self) -> Option<usize> {
+        let found = self.stops.iter().filter_map(|stop| {
+            let at = self.held.find(stop)?;
+            Some((at + stop.len(), at))
+        });
+        found.min().map(|(_, at)| at)
     }
 
     /// Length of the longest end of the held text that begins a stop string.
@@ -87,6 +92,8 @@ fn could_grow(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -142,6 +149,8 @@ mod tests {
             ),
             (&["。"], &[b"x\xe3\x80", b"\x82y"], &["x", "", ""], true),
             (&["longer", "on"], &[b"l", b"on"], &["", "l", ""], true),
+            (&["longer", "on"], &[b"longer"], &["l", ""], true),
+            (&["bc", "abc"], &[b"xabcd"], &["x", ""], true),
         ];
         for (stops, tokens, expected, stopped) in rows {
             assert_eq!(
@@ -149,6 +158,34 @@ mod tests {
                 (to_owned(expected), *stopped),
                 "{tokens:?}"
             );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_text_does_not_depend_on_where_tokens_begin(
+            bytes in proptest::collection::vec(prop_oneof![
+                4 => 97u8..100, 1 => Just(0xe4), 1 => Just(0xb8), 1 => Just(0xad), 1 => 0u8..=255
+            ], 0..40),
+            cuts in proptest::collection::vec(0usize..40, 0..12),
+            stops in proptest::collection::vec("[a-c\u{4e2d}]{1,4}", 0..4),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let tokens: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
+            let stops: Vec<&str> = stops.iter().map(String::as_str).collect();
+            let (texts, stopped) = stream(&stops, &tokens);
+
+            // Character by character: the text ends where the first stop string is complete.
+            let whole = String::from_utf8_lossy(&bytes).into_owned();
+            let ends = whole.char_indices().map(|(at, character)| at + character.len_utf8());
+            let cut = ends.into_iter().find_map(|end| {
+                let complete = stops.iter().filter(|stop| whole[..end].ends_with(**stop));
+                complete.map(|stop| end - stop.len()).min()
+            });
+            prop_assert_eq!(texts.concat(), &whole[..cut.unwrap_or(whole.len())]);
+            prop_assert_eq!(stopped, cut.is_some());
         }
     }
 
