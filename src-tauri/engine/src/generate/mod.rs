@@ -15,6 +15,11 @@ mod sampling;
 mod score;
 mod session;
 mod snapshot;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "steps do not run guesses along yet")
+)]
+mod speculate;
 
 pub(crate) use constraint::Grammars;
 pub use logprob::TokenLogprob;
