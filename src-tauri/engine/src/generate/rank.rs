@@ -30,7 +30,7 @@ pub(super) fn kept(sampling: &Sampling, scores: &[f32], weights: &[f32]) -> Opti
         let goal = total(weights) * f64::from(sampling.top_p);
         fewest(scores, weights, goal)
     } else if sampling.min_p > 0.0 || sampling.typical_p < 1.0 {
-        (0..scores.len() as u32).collect()
+        at_least(weights, sampling.min_p)
     } else {
         return None;
     };
@@ -59,17 +59,12 @@ pub(super) fn highest(scores: &[f32], count: usize) -> Vec<u32> {
     for (index, chunk) in scores.chunks(CHUNK).enumerate() {
         // Later ones of an equal score are not among the highest, once there are enough.
         let is_full = found.len() >= count;
-        let worth = |score: f32| !is_full || score > least;
-        if !chunk.iter().fold(false, |any, &score| any | worth(score)) {
+        if is_full && !any(chunk, |score| score > least) {
             continue;
         }
-        let places = (index * CHUNK) as u32..;
-        found.extend(
-            places
-                .zip(chunk)
-                .filter(|&(_, &score)| worth(score))
-                .map(|(place, _)| place),
-        );
+        let places = ((index * CHUNK) as u32..).zip(chunk);
+        let worth = places.filter(|(_, score)| !is_full || **score > least);
+        found.extend(worth.map(|(place, _)| place));
         if found.len() >= 2 * count {
             shrink(&mut found);
             let last = found.iter().max_by(|a, b| order(a, b));
@@ -162,4 +157,30 @@ pub(super) fn peak(values: &[f32]) -> f32 {
         }
     }
     peaks.into_iter().fold(f32::NEG_INFINITY, f32::max)
+}
+
+/// The first place that has this value.
+pub(super) fn place_of(values: &[f32], wanted: f32) -> Option<usize> {
+    let has = |chunk| any(chunk, |value| value == wanted);
+    let first = values.chunks(CHUNK).position(has)? * CHUNK;
+    let within = values[first..].iter().position(|value| *value == wanted)?;
+    Some(first + within)
+}
+
+/// The places of at least this weight.
+fn at_least(weights: &[f32], least: f32) -> Vec<u32> {
+    let mut found = Vec::new();
+    for (index, chunk) in weights.chunks(CHUNK).enumerate() {
+        if any(chunk, |weight| weight >= least) {
+            let places = ((index * CHUNK) as u32..).zip(chunk);
+            let kept = places.filter(|(_, weight)| **weight >= least);
+            found.extend(kept.map(|(place, _)| place));
+        }
+    }
+    found
+}
+
+/// Whether one of a few values is so. Without a branch, so that one instruction looks at several.
+fn any(chunk: &[f32], is_so: impl Fn(f32) -> bool) -> bool {
+    chunk.iter().fold(false, |any, value| any | is_so(*value))
 }

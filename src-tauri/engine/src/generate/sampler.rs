@@ -2,13 +2,16 @@ use toktrie::SimpleVob;
 
 use super::Sampling;
 use super::penalty::{Recent, Text};
-use super::rank::{kept, peak, total};
+use super::rank::{kept, peak, place_of, total};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::kernels::{Isa, softmax_terms};
 
 /// Lanes that the kernels take at once.
 const LANES: usize = 16;
+
+/// Weights that are passed over together when one is drawn.
+const BLOCK: usize = 256;
 
 /// Chooses the tokens of one text by their logits.
 #[derive(Debug)]
@@ -53,7 +56,7 @@ impl Sampler {
         self.adjust(&mut candidates, text);
         let peak = peak(&candidates.scores);
         let place = if self.sampling.temperature == 0.0 {
-            candidates.scores.iter().position(|score| *score == peak)
+            place_of(&candidates.scores, peak)
         } else {
             self.draw(&mut candidates.scores, peak)
         };
@@ -81,23 +84,20 @@ impl Sampler {
     /// The place of a score, drawn by its probability.
     fn draw(&mut self, scores: &mut [f32], peak: f32) -> Option<usize> {
         match self.weighted(scores, peak) {
-            (weights, None) => {
-                let places = weights.iter().copied().enumerate();
-                self.random.draw(total(&weights), places)
-            }
+            (weights, None) => self.random.draw(&weights),
             (weights, Some(kept)) => {
-                let places = kept.iter().map(|&place| place as usize);
-                let places = places.map(|place| (place, weights[place]));
-                let total = places.clone().map(|(_, weight)| f64::from(weight)).sum();
-                self.random.draw(total, places)
+                let of = |place: &u32| weights[*place as usize];
+                let drawn = self.random.draw(&kept.iter().map(of).collect::<Vec<_>>())?;
+                Some(kept[drawn] as usize)
             }
         }
     }
 
     /// The weight of each score, and the places that are left to choose from, if not all are.
     fn weighted(&self, scores: &mut [f32], peak: f32) -> (Vec<f32>, Option<Vec<u32>>) {
+        let steepness = self.sampling.temperature.recip().min(f32::MAX);
         for score in &mut *scores {
-            *score = (*score - peak) / self.sampling.temperature;
+            *score = (*score - peak) * steepness;
         }
         let mut weights = scores.to_vec();
         weights.resize(scores.len().next_multiple_of(LANES), 0.0);
@@ -155,18 +155,20 @@ pub(super) fn check_usable(logits: &[f32]) -> Result<(), EngineError> {
 }
 
 fn check(logits: &[f32], id: impl Fn(usize) -> u32) -> Result<(), EngineError> {
-    let is_bad = |logit: f32| logit.is_nan() || logit == f32::INFINITY;
-    // Without a branch, so that many are looked at in one instruction.
-    let (mut any_bad, mut any_finite) = (false, false);
-    for &logit in logits {
-        any_bad |= is_bad(logit);
-        any_finite |= logit.is_finite();
+    // Without a branch, so that one instruction looks at several.
+    if !logits.is_empty()
+        && logits
+            .iter()
+            .fold(true, |all, logit| all & logit.is_finite())
+    {
+        return Ok(());
     }
-    if any_bad && let Some(place) = logits.iter().position(|&logit| is_bad(logit)) {
+    let is_bad = |logit: &f32| logit.is_nan() || *logit == f32::INFINITY;
+    if let Some(place) = logits.iter().position(is_bad) {
         let (id, logit) = (id(place), logits[place]);
         return Err(unusable(format!("the logit of token `{id}` is `{logit}`")));
     }
-    if !any_finite {
+    if !logits.iter().any(|logit| logit.is_finite()) {
         return Err(unusable("no token that may come has a finite logit"));
     }
     Ok(())
@@ -194,20 +196,30 @@ impl SplitMix64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// One of the places, by its weight.
-    fn draw(&mut self, total: f64, places: impl Iterator<Item = (usize, f32)>) -> Option<usize> {
-        let mut rest = self.unit() * total;
-        let mut last = None;
-        for (place, weight) in places.filter(|(_, weight)| *weight > 0.0) {
-            rest -= f64::from(weight);
-            last = Some(place);
-            if rest < 0.0 {
-                break;
-            }
-        }
-        // Rounding may leave a sliver after the last one.
-        last
+    /// The place of one of the weights, by these.
+    fn draw(&mut self, weights: &[f32]) -> Option<usize> {
+        let sums: Vec<f64> = weights.chunks(BLOCK).map(total).collect();
+        let mut rest = self.unit() * sums.iter().sum::<f64>();
+        let block = first_below(&mut rest, sums.iter().copied())?;
+        let first = block * BLOCK;
+        let weights = &weights[first..weights.len().min(first + BLOCK)];
+        let weights = weights.iter().map(|weight| f64::from(*weight));
+        Some(first + first_below(&mut rest, weights)?)
     }
+}
+
+/// Where what is left is used up; what was left before that stays. Rounding may leave a sliver:
+/// that goes to the last which has a weight.
+fn first_below(rest: &mut f64, weights: impl Iterator<Item = f64>) -> Option<usize> {
+    let mut last = None;
+    for (place, weight) in weights.enumerate().filter(|(_, weight)| *weight > 0.0) {
+        last = Some(place);
+        if *rest < weight {
+            break;
+        }
+        *rest -= weight;
+    }
+    last
 }
 
 #[cfg(test)]
