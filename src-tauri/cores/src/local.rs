@@ -71,6 +71,7 @@ impl Loader {
         let options = LoadOptions {
             threads: self.source.threads,
             context: None,
+            ..LoadOptions::default()
         };
         let loaded = tokio::task::spawn_blocking(move || Engine::load(&path, &options));
         loaded

@@ -30,6 +30,7 @@ fn main() {
     let options = LoadOptions {
         threads,
         context: None,
+        ..LoadOptions::default()
     };
     let engine = Engine::load(&path, &options).unwrap_or_else(|error| panic!("{error}"));
     let loaded = started.elapsed().as_secs_f64();

@@ -4,11 +4,16 @@
 //! maximum, and segments are merged in order (the split of "flash decoding", Dao et al. 2023).
 //! The result of a query is the same however queries and segments are shared out.
 
-use crate::kernels::{Isa, half_product, softmax_terms};
+use std::ops::Range;
+
+use crate::kernels::{Isa, page_scores, page_sums, softmax_terms};
 use crate::kv::{KvCache, POSITIONS};
 
+/// Pages of a segment.
+const PAGES: usize = 8;
+
 /// Positions of a segment.
-pub(crate) const SEGMENT: usize = 2 * POSITIONS;
+pub(crate) const SEGMENT: usize = PAGES * POSITIONS;
 
 /// Queries that go through a kernel together.
 const BATCH: usize = 6;
@@ -72,8 +77,27 @@ pub(crate) struct Query<'a> {
     pub(crate) positions: usize,
 }
 
-/// Attends `queries` of one KV head to a segment, one partial for each.
-pub(crate) fn attend_segment(
+/// Attends `queries` of one KV head to some segments, each query's partials merged into `merged`;
+/// `partials` is work memory of the same length.
+pub(crate) fn attend(
+    isa: Isa,
+    cache: &KvCache,
+    place: (usize, usize),
+    segments: Range<usize>,
+    queries: &[Query<'_>],
+    merged: &mut [Partial],
+    partials: &mut [Partial],
+) {
+    merged.iter_mut().for_each(Partial::clear);
+    for segment in segments {
+        attend_segment(isa, cache, place, segment, queries, partials);
+        for (merged, partial) in merged.iter_mut().zip(&*partials) {
+            merged.merge(partial);
+        }
+    }
+}
+
+fn attend_segment(
     isa: Isa,
     cache: &KvCache,
     place: (usize, usize),
@@ -85,16 +109,16 @@ pub(crate) fn attend_segment(
     while at < queries.len() {
         let (queries, partials) = (&queries[at..], &mut partials[at..]);
         at += match queries.len() {
-            1 => attend::<1>(isa, cache, place, segment, queries, partials),
-            2 => attend::<2>(isa, cache, place, segment, queries, partials),
-            3..BATCH => attend::<3>(isa, cache, place, segment, queries, partials),
-            _ => attend::<BATCH>(isa, cache, place, segment, queries, partials),
+            1 => attend_some::<1>(isa, cache, place, segment, queries, partials),
+            2 => attend_some::<2>(isa, cache, place, segment, queries, partials),
+            3..BATCH => attend_some::<3>(isa, cache, place, segment, queries, partials),
+            _ => attend_some::<BATCH>(isa, cache, place, segment, queries, partials),
         };
     }
 }
 
 /// Attends the first `Q` queries and gives `Q`.
-fn attend<const Q: usize>(
+fn attend_some<const Q: usize>(
     isa: Isa,
     cache: &KvCache,
     place: (usize, usize),
@@ -110,18 +134,21 @@ fn attend<const Q: usize>(
     let first = segment * SEGMENT;
     let seen = queries.map(|query| query.positions.saturating_sub(first).min(SEGMENT));
     let longest = seen.into_iter().max().unwrap_or(0);
-    let vectors = queries.map(|query| query.vector);
+    let count = longest.div_ceil(POSITIONS);
+    let page = |index: usize| segment * PAGES + index;
+    let mut pages: [&[u16]; PAGES] = [&[]; PAGES];
     let mut scores = [[0.0f32; SEGMENT]; Q];
 
-    for (block, start) in (0..longest).step_by(POSITIONS).enumerate() {
-        let width = (longest - start).next_multiple_of(16).min(POSITIONS);
-        let keys = cache.keys(place, first / POSITIONS + block);
-        let out = scores
-            .each_mut()
-            .map(|scores| &mut scores[start..start + width]);
-        half_product(isa, vectors, keys, POSITIONS, out);
+    for (index, keys) in pages[..count].iter_mut().enumerate() {
+        *keys = cache.keys(place, page(index));
     }
-    let width = longest.next_multiple_of(16);
+    let width = count * POSITIONS;
+    page_scores(
+        isa,
+        queries.map(|query| query.vector),
+        &pages[..count],
+        scores.each_mut().map(|scores| &mut scores[..width]),
+    );
     for ((partial, scores), &seen) in partials.iter_mut().zip(&mut scores).zip(&seen) {
         partial.clear();
         if seen > 0 {
@@ -130,15 +157,15 @@ fn attend<const Q: usize>(
             scores.fill(0.0);
         }
     }
-    for (block, start) in (0..longest).step_by(POSITIONS).enumerate() {
-        let count = (longest - start).min(POSITIONS);
-        let values = cache.values(place, first / POSITIONS + block);
-        let terms = scores
-            .each_ref()
-            .map(|scores| &scores[start..start + count]);
-        let out = partials.each_mut().map(|partial| &mut partial.values[..]);
-        half_product(isa, terms, values, vectors[0].len(), out);
+    for (index, values) in pages[..count].iter_mut().enumerate() {
+        *values = cache.values(place, page(index));
     }
+    page_sums(
+        isa,
+        scores.each_ref().map(|scores| &scores[..longest]),
+        &pages[..count],
+        partials.each_mut().map(|partial| &mut partial.values[..]),
+    );
     Q
 }
 
@@ -147,7 +174,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
-    use crate::kv::KvShape;
+    use crate::kv::{KvShape, Pages};
 
     fn noise(index: usize) -> f32 {
         ((index as f32 * 12.9898).sin() * 43_758.547).fract()
@@ -168,7 +195,7 @@ mod tests {
                 heads: 2,
                 head_len,
             };
-            let mut cache = KvCache::new(shape);
+            let mut cache = KvCache::new(&Pages::new(shape, 1 << 30));
             let vectors = |salt: usize| -> Vec<Vec<f32>> {
                 let row = |p| {
                     (0..head_len)
@@ -197,12 +224,16 @@ mod tests {
         fn attend(&self, isa: Isa, queries: &[Query<'_>]) -> Vec<Vec<f32>> {
             let fresh = || vec![Partial::new(self.head_len); queries.len()];
             let (mut merged, mut partials) = (fresh(), fresh());
-            for segment in 0..self.positions.div_ceil(SEGMENT) {
-                attend_segment(isa, &self.cache, (1, 1), segment, queries, &mut partials);
-                for (merged, partial) in merged.iter_mut().zip(&partials) {
-                    merged.merge(partial);
-                }
-            }
+            let segments = 0..self.positions.div_ceil(SEGMENT);
+            attend(
+                isa,
+                &self.cache,
+                (1, 1),
+                segments,
+                queries,
+                &mut merged,
+                &mut partials,
+            );
             let mut out = vec![vec![0.0; self.head_len]; queries.len()];
             for (out, merged) in out.iter_mut().zip(merged) {
                 merged.write(out);

@@ -1,18 +1,22 @@
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sha2::{Digest, Sha256};
 
 use crate::error::{EngineError, guard};
-use crate::generate::{Grammars, PrefixCache, Prompt};
+use crate::generate::{Batch, Grammars, PrefixCache, Prompt};
 use crate::gguf::{Gguf, GgufError};
 use crate::info::ModelInfo;
+use crate::kv::{POSITIONS, Pages};
 use crate::model::{Config, Model};
 use crate::pool::{Pool, default_threads};
 use crate::text::{ChatTemplate, Message, Tokenizer};
 
 /// More threads than any machine this runs on has cores.
 const MAX_THREADS: usize = 256;
+
+/// Bytes of keys and values that an engine holds at most where nothing else is said.
+const KV_BYTES: u64 = 512 << 20;
 
 /// How to load a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,6 +25,9 @@ pub struct LoadOptions {
     pub threads: Option<usize>,
     /// Tokens of context; by default, and at most, what the model was made for.
     pub context: Option<usize>,
+    /// Bytes of keys and values to hold at most, those that are only kept for later included; by
+    /// default 512 MiB, or what one whole context takes where that is more.
+    pub kv_bytes: Option<u64>,
 }
 
 /// One loaded model; a clone is the same one. Requests from several threads take turns, step by
@@ -35,7 +42,9 @@ struct Loaded {
     tokenizer: Arc<Tokenizer>,
     template: Option<ChatTemplate>,
     model: Model,
+    pages: Arc<Pages>,
     prefixes: Mutex<PrefixCache>,
+    batch: Batch,
     grammars: OnceLock<Grammars>,
     digest: OnceLock<[u8; 32]>,
 }
@@ -59,11 +68,15 @@ impl Engine {
         }
         let map = Gguf::map(path).map_err(open)?;
         let pool = Pool::new(threads).map_err(open)?;
+        let batch = Batch::start().map_err(open)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let mut loaded = Loaded::read(map, pool, &name).map_err(|source| EngineError::Model {
-            path: path.to_owned(),
-            source,
-        })?;
+        let mut loaded =
+            Loaded::read(map, pool, batch, (&name, options.kv_bytes)).map_err(|source| {
+                EngineError::Model {
+                    path: path.to_owned(),
+                    source,
+                }
+            })?;
         loaded.info.threads = threads;
         if let Some(context) = options.context {
             if !(1..=loaded.info.context).contains(&context) {
@@ -164,8 +177,18 @@ impl Engine {
         &self.loaded.tokenizer
     }
 
-    pub(crate) fn prefixes(&self) -> &Mutex<PrefixCache> {
-        &self.loaded.prefixes
+    /// Where the keys and values of all texts are.
+    pub(crate) fn pages(&self) -> &Arc<Pages> {
+        &self.loaded.pages
+    }
+
+    pub(crate) fn prefixes(&self) -> MutexGuard<'_, PrefixCache> {
+        let prefixes = &self.loaded.prefixes;
+        prefixes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn batch(&self) -> &Batch {
+        &self.loaded.batch
     }
 
     /// The grammar compiler, made when the first constraint comes.
@@ -196,7 +219,12 @@ impl Engine {
 }
 
 impl Loaded {
-    fn read(map: memmap2::Mmap, pool: Pool, name: &str) -> Result<Self, GgufError> {
+    fn read(
+        map: memmap2::Mmap,
+        pool: Pool,
+        batch: Batch,
+        (name, kv_bytes): (&str, Option<u64>),
+    ) -> Result<Self, GgufError> {
         let file = Gguf::parse(map)?;
         let config = Config::read(&file)?;
         let mut info = ModelInfo::read(&file, &config, name)?;
@@ -216,7 +244,13 @@ impl Loaded {
             ),
             None => None,
         };
-        let prefixes = Mutex::new(PrefixCache::new(config.kv_shape()));
+        let shape = config.kv_shape();
+        let bytes = kv_bytes.unwrap_or_else(|| {
+            let pages = config.context.div_ceil(POSITIONS) as u64;
+            KV_BYTES.max(pages.saturating_mul(shape.page_bytes() as u64))
+        });
+        let pages = Pages::new(shape, bytes);
+        let prefixes = Mutex::new(PrefixCache::new(Arc::clone(&pages)));
         let model = Model::load(&file, config, pool)?;
         info.instructions = model.instructions();
         Ok(Self {
@@ -224,7 +258,9 @@ impl Loaded {
             tokenizer: Arc::new(tokenizer),
             template,
             model,
+            pages,
             prefixes,
+            batch,
             grammars: OnceLock::new(),
             digest: OnceLock::new(),
         })

@@ -52,12 +52,42 @@ pub enum EngineError {
     /// The model gave no logits to choose by.
     #[error("cannot choose a token: {0}; check the model's file, or use another one")]
     Logits(String),
+    /// The model's values overflowed, or were not numbers: the weights are at fault.
+    #[error(
+        "the values after layer `{layer}` are not finite, so that no token can be chosen; check the \
+         model's file, or use another one"
+    )]
+    NotFinite {
+        /// The first layer after which they were not, from 0.
+        layer: usize,
+    },
+    /// The request may come to need more memory for keys and values than the engine may use.
+    #[error(
+        "the request may come to hold `{needed_mib}` MiB of keys and values and the engine holds at \
+         most {most_mib}; ask for fewer tokens, or give the engine more memory"
+    )]
+    Memory {
+        /// What it may need, in MiB.
+        needed_mib: usize,
+        /// What there is, in MiB.
+        most_mib: usize,
+    },
     /// `cancel` was set before the work was done.
     #[error("cancelled")]
     Cancelled,
     /// A defect of the engine itself.
     #[error("the engine failed inside: {0}; please report this")]
     Internal(String),
+}
+
+impl EngineError {
+    /// The error of a run once more, for its work.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            Self::NotFinite { layer } => Self::NotFinite { layer: *layer },
+            other => Self::Internal(other.to_string()),
+        }
+    }
 }
 
 /// Runs `work`; a panic in it becomes an error, and what it worked on is not used again.

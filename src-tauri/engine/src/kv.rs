@@ -1,12 +1,16 @@
-//! The KV cache of one sequence, in blocks of 64 positions that sequences may share.
+//! The KV cache of a sequence, in pages of 16 positions that sequences may share, and the memory
+//! that all pages of a model come from (after Kwon et al. 2023, "paged attention").
 
-use std::ops::Range;
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::kernels::{Isa, store_halves};
 
-/// Positions of a block.
-pub(crate) const POSITIONS: usize = 64;
+/// Positions of a page.
+pub(crate) const POSITIONS: usize = 16;
+
+/// Bytes of pages that nobody holds and that are kept for whoever needs one next.
+const SPARE_BYTES: usize = 16 << 20;
 
 /// The sizes that fix a cache's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,26 +21,26 @@ pub(crate) struct KvShape {
 }
 
 impl KvShape {
-    /// Halves that one head of one layer takes in a block, for K or for V.
+    /// Halves that one head of one layer takes in a page, for K or for V.
     fn head_halves(self) -> usize {
         POSITIONS * self.head_len
     }
 
-    fn block_halves(self) -> usize {
+    fn page_halves(self) -> usize {
         self.layers * self.heads * 2 * self.head_halves()
     }
 
-    /// Bytes of a block.
-    pub(crate) fn block_bytes(self) -> usize {
-        self.block_halves() * size_of::<u16>()
+    /// Bytes of a page.
+    pub(crate) fn page_bytes(self) -> usize {
+        self.page_halves() * size_of::<u16>()
     }
 
-    /// Bytes that the first `count` positions of a block are packed into.
+    /// Bytes that [`KvShape::pack`] appends for `count` positions.
     pub(crate) fn packed_bytes(self, count: usize) -> usize {
-        self.block_bytes() / POSITIONS * count
+        self.page_bytes() / POSITIONS * count
     }
 
-    /// The rows of a block that hold its first `count` positions.
+    /// The rows of a page that hold its first `count` positions.
     fn rows(self, count: usize) -> impl Iterator<Item = Range<usize>> {
         let halves = self.head_halves();
         (0..self.layers * self.heads).flat_map(move |head| {
@@ -49,57 +53,167 @@ impl KvShape {
         })
     }
 
-    /// Appends the first `count` positions of a block, and nothing of the others.
-    pub(crate) fn pack(self, block: &[u16], count: usize, out: &mut Vec<u8>) {
+    /// Appends the first `count` positions of a page, and nothing of the others.
+    pub(crate) fn pack(self, page: &PageMemory, count: usize, out: &mut Vec<u8>) {
         for row in self.rows(count) {
-            out.extend(block[row].iter().flat_map(|half| half.to_le_bytes()));
+            out.extend(page[row].iter().flat_map(|half| half.to_le_bytes()));
         }
     }
 
-    /// A block whose first `count` positions are those of `packed`.
-    pub(crate) fn unpack(self, packed: &[u8], count: usize) -> Block {
-        let mut block = vec![0; self.block_halves()];
+    /// Writes what [`KvShape::pack`] gave into the first `count` positions of a page.
+    fn unpack(self, packed: &[u8], count: usize, page: &mut PageMemory) {
         let mut packed = packed.as_chunks::<2>().0.iter();
         for row in self.rows(count) {
-            for (half, bytes) in block[row].iter_mut().zip(&mut packed) {
+            for (half, bytes) in page[row].iter_mut().zip(&mut packed) {
                 *half = u16::from_le_bytes(*bytes);
             }
         }
-        Arc::new(block)
     }
 }
 
 /// Keys and values of [`POSITIONS`] positions, by layer and head: K as `[head_len][POSITIONS]`, then
 /// V as `[POSITIONS][head_len]`.
-pub(crate) type Block = Arc<Vec<u16>>;
+pub(crate) type Page = Arc<PageMemory>;
+
+/// The memory of a page; it goes back to where it came from.
+#[derive(Debug)]
+pub(crate) struct PageMemory {
+    halves: Vec<u16>,
+    pages: Arc<Pages>,
+}
+
+impl Deref for PageMemory {
+    type Target = [u16];
+
+    fn deref(&self) -> &[u16] {
+        &self.halves
+    }
+}
+
+impl DerefMut for PageMemory {
+    fn deref_mut(&mut self) -> &mut [u16] {
+        &mut self.halves
+    }
+}
+
+impl Clone for PageMemory {
+    fn clone(&self) -> Self {
+        let mut copy = self.pages.take();
+        copy.copy_from_slice(self);
+        copy
+    }
+}
+
+impl Drop for PageMemory {
+    fn drop(&mut self) {
+        self.pages.put_back(std::mem::take(&mut self.halves));
+    }
+}
+
+/// Where a model's pages come from, and how many there are.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    shape: KvShape,
+    most: usize,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    held: usize,
+    spare: Vec<Vec<u16>>,
+}
+
+impl Pages {
+    /// Pages of a shape, of which at most `bytes` are to be held.
+    pub(crate) fn new(shape: KvShape, bytes: u64) -> Arc<Self> {
+        let most = bytes / shape.page_bytes() as u64;
+        Arc::new(Self {
+            shape,
+            most: usize::try_from(most).unwrap_or(usize::MAX),
+            memory: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn shape(&self) -> KvShape {
+        self.shape
+    }
+
+    /// Pages that are to be held at most.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Pages that somebody holds.
+    pub(crate) fn held(&self) -> usize {
+        self.memory().held
+    }
+
+    /// A page whose first `count` positions are those of `packed`.
+    pub(crate) fn unpack(self: &Arc<Self>, packed: &[u8], count: usize) -> Page {
+        let mut page = self.take();
+        self.shape.unpack(packed, count, &mut page);
+        Arc::new(page)
+    }
+
+    /// A page. What is in it is left from whoever held it before.
+    fn take(self: &Arc<Self>) -> PageMemory {
+        let spare = {
+            let mut memory = self.memory();
+            memory.held += 1;
+            memory.spare.pop()
+        };
+        PageMemory {
+            halves: spare.unwrap_or_else(|| vec![0; self.shape.page_halves()]),
+            pages: Arc::clone(self),
+        }
+    }
+
+    fn put_back(&self, halves: Vec<u16>) {
+        let mut memory = self.memory();
+        memory.held -= 1;
+        if (memory.spare.len() + 1) * self.shape.page_bytes() <= SPARE_BYTES {
+            memory.spare.push(halves);
+        }
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Keys and values of the positions seen so far, in half precision.
 ///
-/// A clone shares all blocks; a shared block is copied before it is written.
+/// A clone shares all pages; a shared page is copied before it is written.
 #[derive(Debug, Clone)]
 pub(crate) struct KvCache {
-    shape: KvShape,
-    blocks: Vec<Block>,
+    pages: Arc<Pages>,
+    own: Vec<Page>,
     len: usize,
 }
 
 impl KvCache {
-    pub(crate) fn new(shape: KvShape) -> Self {
+    pub(crate) fn new(pages: &Arc<Pages>) -> Self {
+        Self::of_pages(pages, Vec::new(), 0)
+    }
+
+    /// A cache of `len` positions in as many pages as these take.
+    pub(crate) fn of_pages(pages: &Arc<Pages>, own: Vec<Page>, len: usize) -> Self {
         Self {
-            shape,
-            blocks: Vec::new(),
-            len: 0,
+            pages: Arc::clone(pages),
+            own,
+            len,
         }
     }
 
-    /// A cache of `len` positions in as many blocks as these take.
-    pub(crate) fn of_blocks(shape: KvShape, blocks: Vec<Block>, len: usize) -> Self {
-        Self { shape, blocks, len }
+    /// One from the same memory with nothing in it.
+    pub(crate) fn empty(&self) -> Self {
+        Self::new(&self.pages)
     }
 
     /// The sizes that it was made for.
     pub(crate) fn shape(&self) -> KvShape {
-        self.shape
+        self.pages.shape()
     }
 
     /// Positions written and kept.
@@ -107,22 +221,16 @@ impl KvCache {
         self.len
     }
 
-    /// Blocks held, shared ones included.
-    pub(crate) fn blocks(&self) -> usize {
-        self.blocks.len()
-    }
-
-    /// The blocks in order, each with the positions of it that are written and kept.
-    pub(crate) fn filled(&self) -> impl Iterator<Item = (&Block, usize)> {
+    /// The pages in order, each with the positions of it that are written and kept.
+    pub(crate) fn filled(&self) -> impl Iterator<Item = (&Page, usize)> {
         let counts = (0..self.len).step_by(POSITIONS);
         let counts = counts.map(|first| (self.len - first).min(POSITIONS));
-        self.blocks.iter().zip(counts)
+        self.own.iter().zip(counts)
     }
 
-    /// Forgets the positions from `len` on.
-    pub(crate) fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
-        self.blocks.truncate(self.len.div_ceil(POSITIONS));
+    /// Pages that are held.
+    pub(crate) fn held(&self) -> usize {
+        self.own.len()
     }
 
     /// Makes the `count` positions after the current ones writable.
@@ -130,13 +238,11 @@ impl KvCache {
         let first = self.len / POSITIONS;
         let last = (self.len + count).div_ceil(POSITIONS);
         for index in first..last {
-            match self.blocks.get_mut(index) {
-                Some(block) => {
-                    Arc::make_mut(block);
+            match self.own.get_mut(index) {
+                Some(page) => {
+                    Arc::make_mut(page);
                 }
-                None => self
-                    .blocks
-                    .push(Arc::new(vec![0; self.shape.block_halves()])),
+                None => self.own.push(Arc::new(self.pages.take())),
             }
         }
     }
@@ -147,7 +253,7 @@ impl KvCache {
     }
 
     fn head_start(&self, layer: usize, head: usize) -> usize {
-        (layer * self.shape.heads + head) * 2 * self.shape.head_halves()
+        (layer * self.shape().heads + head) * 2 * self.shape().head_halves()
     }
 
     /// Writes a reserved position's key and value; `scratch` holds `head_len` halves.
@@ -161,30 +267,31 @@ impl KvCache {
         scratch: &mut [u16],
     ) {
         let start = self.head_start(layer, head);
-        let halves = self.shape.head_halves();
-        // `reserve` has made the block unique, so this copies nothing.
-        let block = Arc::make_mut(&mut self.blocks[position / POSITIONS]);
-        let (keys, values) = block[start..start + 2 * halves].split_at_mut(halves);
+        let (halves, head_len) = (self.shape().head_halves(), self.shape().head_len);
+        // `reserve` has made the page unique, so this copies nothing.
+        let page = Arc::make_mut(&mut self.own[position / POSITIONS]);
+        let (keys, values) = page[start..start + 2 * halves].split_at_mut(halves);
         let at = position % POSITIONS;
         store_halves(isa, key, scratch);
         for (row, key) in keys.chunks_exact_mut(POSITIONS).zip(scratch) {
             row[at] = *key;
         }
-        store_halves(
-            isa,
-            value,
-            &mut values[at * self.shape.head_len..][..self.shape.head_len],
-        );
+        store_halves(isa, value, &mut values[at * head_len..][..head_len]);
     }
 
-    /// K of a block as `[head_len][POSITIONS]`.
-    pub(crate) fn keys(&self, (layer, head): (usize, usize), block: usize) -> &[u16] {
-        &self.blocks[block][self.head_start(layer, head)..][..self.shape.head_halves()]
+    /// K of a page as `[head_len][POSITIONS]`.
+    pub(crate) fn keys(&self, (layer, head): (usize, usize), page: usize) -> &[u16] {
+        &self.own[page][self.head_start(layer, head)..][..self.shape().head_halves()]
     }
 
-    /// V of a block as `[POSITIONS][head_len]`.
-    pub(crate) fn values(&self, (layer, head): (usize, usize), block: usize) -> &[u16] {
-        let halves = self.shape.head_halves();
-        &self.blocks[block][self.head_start(layer, head) + halves..][..halves]
+    /// V of a page as `[POSITIONS][head_len]`.
+    pub(crate) fn values(&self, (layer, head): (usize, usize), page: usize) -> &[u16] {
+        let halves = self.shape().head_halves();
+        &self.own[page][self.head_start(layer, head) + halves..][..halves]
+    }
+
+    /// The pages that hold positions `of`.
+    pub(crate) fn pages(&self, of: Range<usize>) -> &[Page] {
+        &self.own[of.start / POSITIONS..of.end.div_ceil(POSITIONS)]
     }
 }

@@ -26,6 +26,7 @@ fn load(bytes: &[u8]) -> Result<Engine, EngineError> {
         &LoadOptions {
             threads: Some(1),
             context: None,
+            ..LoadOptions::default()
         },
     )
 }
@@ -334,6 +335,7 @@ fn bad_options_are_refused() {
             LoadOptions {
                 threads: Some(0),
                 context: None,
+                ..LoadOptions::default()
             },
             "`0` threads",
         ),
@@ -341,6 +343,7 @@ fn bad_options_are_refused() {
             LoadOptions {
                 threads: Some(1 << 20),
                 context: None,
+                ..LoadOptions::default()
             },
             "`1048576` threads",
         ),
@@ -348,6 +351,7 @@ fn bad_options_are_refused() {
             LoadOptions {
                 threads: Some(1),
                 context: Some(0),
+                ..LoadOptions::default()
             },
             "a context of `0`",
         ),
@@ -355,6 +359,7 @@ fn bad_options_are_refused() {
             LoadOptions {
                 threads: Some(1),
                 context: Some(257),
+                ..LoadOptions::default()
             },
             "a context of `257`",
         ),

@@ -120,6 +120,7 @@ fn a_token_depends_neither_on_steps_nor_on_threads() {
         let options = LoadOptions {
             threads: Some(threads),
             context: None,
+            ..LoadOptions::default()
         };
         Engine::load(&model::path(), &options).unwrap()
     };
@@ -202,6 +203,7 @@ fn a_prompt_beyond_the_context_is_refused_with_the_figures() {
     let options = LoadOptions {
         threads: None,
         context: Some(64),
+        ..LoadOptions::default()
     };
     let small = Engine::load(&model::path(), &options).unwrap();
     let run = |len| {

@@ -28,6 +28,7 @@ fn load(file: &File) -> Engine {
     let options = LoadOptions {
         threads: Some(1),
         context: None,
+        ..LoadOptions::default()
     };
     Engine::load(&path, &options).unwrap()
 }

@@ -2,17 +2,16 @@
 
 use super::constraint::Grammar;
 use super::{Sequence, TokenEvent};
-use crate::cancel::Cancel;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::kernels::Isa;
-use crate::model::{Rows, STEP_TOKENS};
+use crate::model::{Rows, Run, RunLogits};
 use crate::text::TextStream;
 
 use super::logprob::{Likelihood, TokenLogprob};
 
 pub(super) struct Branch {
-    /// The tokens that were run, with their keys and values.
+    /// The tokens that were run, with their keys and values while it is in the batch.
     pub(super) sequence: Sequence,
     /// Known tokens that still have to be run.
     pub(super) pending: Vec<u32>,
@@ -31,60 +30,88 @@ pub(super) struct Branch {
 }
 
 impl Branch {
-    /// Runs the next pending tokens, as many as a step takes. Gives the logits for what follows
-    /// once none is left. `scored` is how many alternatives are wanted beside each log-probability,
-    /// if these are.
-    ///
-    /// After an error everything is as it was.
-    pub(super) fn feed(
-        &mut self,
-        engine: &Engine,
-        scored: Option<usize>,
-        cancel: &Cancel,
-        told: &mut Told<'_>,
-    ) -> Result<Option<Vec<f32>>, EngineError> {
+    /// The pending tokens that a run of at most `most` takes, and the rows that it has to give.
+    fn next(&self, scored: Option<usize>, most: usize) -> (usize, Rows) {
         let known = self.pending.len() - self.forced;
-        let top = scored.unwrap_or(0);
         let scored = scored.is_some() && self.forced > 0;
         // The row before each forced token says how likely the token was: of the known tokens the
         // last one's row is needed, of the forced ones all.
         let count = match known {
-            1.. if scored => known.min(STEP_TOKENS),
-            _ => self.pending.len().min(STEP_TOKENS),
+            1.. if scored => known.min(most),
+            _ => self.pending.len().min(most),
         };
-        let is_last = count == self.pending.len();
         let rows = if scored && known == 0 {
             Rows::All
-        } else if is_last || (scored && count == known) {
+        } else if count == self.pending.len() || (scored && count == known) {
             Rows::Last
         } else {
             Rows::None
         };
-        let tokens = &self.pending[..count];
-        let logits = engine
-            .model()
-            .step(tokens, &mut self.sequence.cache, rows, cancel)?;
-        self.sequence.tokens.extend_from_slice(tokens);
+        (count, rows)
+    }
+
+    /// The next run, of at most `most` tokens.
+    pub(super) fn run(&mut self, scored: Option<usize>, most: usize) -> Run<'_> {
+        let (count, rows) = self.next(scored, most);
+        Run {
+            tokens: &self.pending[..count],
+            cache: &mut self.sequence.cache,
+            rows,
+        }
+    }
+
+    /// Takes what the run of at most `most` tokens gave: the logits for what follows once nothing
+    /// is pending.
+    pub(super) fn fed<'a>(
+        &mut self,
+        engine: &Engine,
+        (scored, most): (Option<usize>, usize),
+        given: RunLogits<'a>,
+        told: &mut Told<'_>,
+    ) -> Result<Option<&'a [f32]>, EngineError> {
+        let (count, rows) = self.next(scored, most);
+        let top = scored.unwrap_or(0);
+        let scored = scored.is_some() && self.forced > 0;
+        let known = self.pending.len() - self.forced;
+        self.sequence
+            .tokens
+            .extend_from_slice(&self.pending[..count]);
         for index in known..count {
             let id = self.pending[index];
             let likely = self.ahead.take();
             if let (Rows::All, Some(&next)) = (rows, self.pending.get(index + 1)) {
-                let row = logits.row(index)?;
+                let row = given.row(index)?;
                 self.ahead = Some(Likelihood::of(Isa::detect(), row, next, top));
             }
             self.forced -= 1;
             self.give_out(engine, id, likely, told);
         }
         if let (true, Rows::Last, Some(&next)) = (scored, rows, self.pending.get(count)) {
-            let row = logits.row(0)?;
+            let row = given.row(0)?;
             self.ahead = Some(Likelihood::of(Isa::detect(), row, next, top));
         }
         self.pending.drain(..count);
-        if is_last {
-            let row = logits.rows() - 1;
-            return Ok(Some(logits.row(row)?.to_vec()));
-        }
-        Ok(None)
+        Ok(given.last().filter(|_| self.pending.is_empty()))
+    }
+
+    /// Leaves its keys and values where they may make room for others.
+    pub(super) fn put_down(&mut self, engine: &Engine) {
+        engine.prefixes().keep(&self.sequence);
+        self.sequence.cache = self.sequence.cache.empty();
+    }
+
+    /// Takes its keys and values up again; what has gone of them is pending then. An `only` one
+    /// shares them with no other of its search.
+    pub(super) fn take_up(&mut self, engine: &Engine, only: bool) {
+        let mut prefixes = engine.prefixes();
+        let known = if only {
+            prefixes.take_back(&self.sequence.tokens)
+        } else {
+            prefixes.recall(&self.sequence.tokens)
+        };
+        let gone = self.sequence.tokens.split_off(known.tokens.len());
+        self.pending.splice(..0, gone);
+        self.sequence = known;
     }
 
     /// Goes on by a token that was chosen and those that the grammar forces after it, at most

@@ -1,10 +1,12 @@
 //! From a prompt to an answer: sampling, constraints, the reuse of prefixes, scoring.
 
+mod batch;
 mod beam;
 mod branch;
 mod constraint;
 mod digest;
 mod logprob;
+mod pace;
 mod penalty;
 mod prefix;
 mod rank;
@@ -20,7 +22,9 @@ mod snapshot;
     expect(dead_code, reason = "steps do not run guesses along yet")
 )]
 mod speculate;
+mod state;
 
+pub(crate) use batch::Batch;
 pub(crate) use constraint::Grammars;
 pub use logprob::TokenLogprob;
 pub(crate) use prefix::{PrefixCache, Sequence};

@@ -1,10 +1,7 @@
-use std::sync::PoisonError;
-
 use super::{GenerateRequest, Generation, Progress, Sequence, TokenEvent};
 use crate::cancel::Cancel;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::model::{Logits, Rows, STEP_TOKENS};
 
 impl Engine {
     /// Generates an answer, handing each token to `on_token` as it comes.
@@ -29,47 +26,29 @@ impl Engine {
         }
     }
 
-    /// Runs tokens through the model, in steps; gives the logits of the last step's wanted rows.
-    pub(crate) fn extend(
-        &self,
-        sequence: &mut Sequence,
-        tokens: &[u32],
-        rows: Rows,
-        cancel: &Cancel,
-        mut each: impl FnMut(usize, &Logits) -> Result<(), EngineError>,
-    ) -> Result<(), EngineError> {
-        let steps = tokens.chunks(STEP_TOKENS);
-        let last = steps.len().saturating_sub(1);
-        for (index, tokens) in steps.enumerate() {
-            if cancel.is_cancelled() {
-                return Err(EngineError::Cancelled);
-            }
-            let rows = if rows == Rows::Last && index < last {
-                Rows::None
-            } else {
-                rows
-            };
-            let logits = self
-                .model()
-                .step(tokens, &mut sequence.cache, rows, cancel)?;
-            sequence.tokens.extend_from_slice(tokens);
-            each(index * STEP_TOKENS, &logits)?;
-        }
-        Ok(())
-    }
-
-    /// A sequence with as much of the prompt as is known.
+    /// A sequence with as much of the prompt as is known, but for its last token, whose logits
+    /// have to be computed.
     pub(super) fn recall(&self, prompt: &[u32]) -> Sequence {
-        self.prefixes()
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .begin(prompt)
+        let known = prompt.len().saturating_sub(1);
+        self.prefixes().recall(&prompt[..known])
     }
 
-    pub(super) fn keep(&self, sequence: Sequence) {
-        self.prefixes()
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .keep(sequence);
+    /// Lets go of what is only kept, so that `pages` more can be held.
+    pub(super) fn make_room(&self, pages: usize) {
+        let most = self.pages().most().saturating_sub(pages);
+        self.prefixes().make_room(most);
+    }
+
+    /// Refuses what needs more pages than there are.
+    pub(super) fn check_pages(&self, pages: usize) -> Result<(), EngineError> {
+        let most = self.pages().most();
+        if pages <= most {
+            return Ok(());
+        }
+        let mib = |pages: usize| (pages * self.pages().shape().page_bytes()).div_ceil(1 << 20);
+        Err(EngineError::Memory {
+            needed_mib: mib(pages),
+            most_mib: mib(most),
+        })
     }
 }

@@ -15,11 +15,12 @@ use super::beam::Ended;
 use super::branch::{Branch, shown};
 use super::digest::request_digest;
 use super::logprob::Likelihood;
-use super::session::{Session, Stage, has_ended};
+use super::session::{Session, has_ended};
+use super::state::{Stage, State};
 use super::{Finish, GenerateRequest, Sequence, TokenLogprob};
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::kv::{Block, KvCache, KvShape, POSITIONS};
+use crate::kv::{KvCache, POSITIONS, Page, PageMemory};
 
 const MARK: &[u8; 8] = b"stwd-gen";
 const VERSION: u32 = 2;
@@ -31,31 +32,41 @@ impl Session {
     /// # Errors
     /// [`EngineError::InvalidRequest`] for a session that has ended.
     pub fn snapshot(&self) -> Result<Vec<u8>, EngineError> {
-        if self.stage == Stage::Ended {
-            return Err(has_ended());
-        }
+        let state = self.state.as_ref().ok_or_else(has_ended)?;
+        state.snapshot()
+    }
+}
+
+impl State {
+    fn snapshot(&self) -> Result<Vec<u8>, EngineError> {
         let mut out = Writer::default();
         out.bytes(self.engine.digest()?);
         out.bytes(&request_digest(&self.engine, &self.request, &self.prompt));
         out.number(match self.stage {
             Stage::New => 0,
             Stage::Prefill => 1,
-            Stage::Decode | Stage::Ended => 2,
+            Stage::Decode => 2,
         });
         out.number(self.out.cached_tokens);
         out.bytes(&self.sampler.position().to_le_bytes());
         out.bytes(&self.out.prefill_seconds.to_le_bytes());
         out.bytes(&self.out.decode_seconds.to_le_bytes());
-        let blocks = Blocks::of(&self.branches);
-        out.number(blocks.list.len());
-        for (block, count) in &blocks.list {
+        // While it stands still, its keys and values are among those that are kept, or gone.
+        let sequences: Vec<Sequence> = {
+            let mut prefixes = self.engine.prefixes();
+            let known = |branch: &Branch| prefixes.recall(&branch.sequence.tokens);
+            self.branches.iter().map(known).collect()
+        };
+        let pages = HeldPages::of(&sequences);
+        out.number(pages.list.len());
+        for (page, count) in &pages.list {
             let shape = self.engine.model().config.kv_shape();
             out.number(*count);
-            shape.pack(block, *count, &mut out.0);
+            shape.pack(page, *count, &mut out.0);
         }
         out.number(self.branches.len());
-        for branch in &self.branches {
-            out.branch(branch, &blocks);
+        for (branch, sequence) in self.branches.iter().zip(&sequences) {
+            out.branch(branch, sequence, &pages);
         }
         out.number(self.search.ended.len());
         for ended in &self.search.ended {
@@ -80,6 +91,17 @@ impl Engine {
     ) -> Result<Session, EngineError> {
         let mut from = Reader(unsealed(snapshot)?);
         let mut session = self.begin(request)?;
+        let state = session.state.as_mut().ok_or_else(has_ended)?;
+        self.read(state, &mut from)?;
+        if !from.0.is_empty() {
+            return refused("something follows its end");
+        }
+        state.put_down();
+        self.make_room(0);
+        Ok(session)
+    }
+
+    fn read(&self, session: &mut State, from: &mut Reader<'_>) -> Result<(), EngineError> {
         if from.take(DIGEST)? != self.digest()? {
             return refused("it is of another model");
         }
@@ -97,14 +119,14 @@ impl Engine {
             .set_position(u64::from_le_bytes(from.array()?));
         session.out.prefill_seconds = f64::from_le_bytes(from.array()?);
         session.out.decode_seconds = f64::from_le_bytes(from.array()?);
-        let blocks = from.blocks(self)?;
+        let pages = from.pages(self)?;
         let count = from.number(session.request.beams)?;
         if count == 0 {
             return refused("it has no text");
         }
         let new = session.branches.remove(0);
         for _ in 0..count {
-            let branch = from.branch(&session, &new, &blocks)?;
+            let branch = from.branch(session, &new, &pages)?;
             session.branches.push(branch);
         }
         if count > 1 && session.stage != Stage::Decode {
@@ -119,18 +141,14 @@ impl Engine {
             return refused("its texts are of unlike lengths");
         }
         for _ in 0..from.number(session.request.beams)? {
-            let ended = from.ended(&session)?;
+            let ended = from.ended(session)?;
             session.search.ended.push(ended);
         }
-        if !from.0.is_empty() {
-            return refused("something follows its end");
-        }
-        session.retell()?;
-        Ok(session)
+        session.retell()
     }
 }
 
-impl Session {
+impl State {
     /// Puts together the texts, of which that of a search is told at its end only.
     fn retell(&mut self) -> Result<(), EngineError> {
         for branch in &mut self.branches {
@@ -148,29 +166,29 @@ impl Session {
     }
 }
 
-/// The blocks of all branches, each once, with the most positions of it that one of them needs.
-struct Blocks<'a> {
-    list: Vec<(&'a Block, usize)>,
-    places: HashMap<*const Vec<u16>, usize>,
+/// The pages of all branches, each once, with the most positions of it that one of them needs.
+struct HeldPages<'a> {
+    list: Vec<(&'a Page, usize)>,
+    places: HashMap<*const PageMemory, usize>,
 }
 
-impl<'a> Blocks<'a> {
-    fn of(branches: &'a [Branch]) -> Self {
-        let mut blocks = Self {
+impl<'a> HeldPages<'a> {
+    fn of(sequences: &'a [Sequence]) -> Self {
+        let mut pages = Self {
             list: Vec::new(),
             places: HashMap::new(),
         };
-        for branch in branches {
-            for (block, count) in branch.sequence.cache.filled() {
-                let next = blocks.list.len();
-                let place = *blocks.places.entry(Arc::as_ptr(block)).or_insert(next);
-                match blocks.list.get_mut(place) {
+        for sequence in sequences {
+            for (page, count) in sequence.cache.filled() {
+                let next = pages.list.len();
+                let place = *pages.places.entry(Arc::as_ptr(page)).or_insert(next);
+                match pages.list.get_mut(place) {
                     Some((_, most)) => *most = count.max(*most),
-                    None => blocks.list.push((block, count)),
+                    None => pages.list.push((page, count)),
                 }
             }
         }
-        blocks
+        pages
     }
 }
 
@@ -215,7 +233,7 @@ impl Writer {
         all.iter().for_each(|tokens| self.likely(tokens));
     }
 
-    fn branch(&mut self, branch: &Branch, blocks: &Blocks<'_>) {
+    fn branch(&mut self, branch: &Branch, sequence: &Sequence, pages: &HeldPages<'_>) {
         self.ids(&branch.ids);
         self.floats(&branch.logprobs);
         let forced = branch.pending.len() - branch.forced;
@@ -228,9 +246,9 @@ impl Writer {
         }
         let taken = branch.grammar.as_ref().map(|grammar| grammar.taken());
         self.ids(taken.unwrap_or_default());
-        self.number(branch.sequence.tokens.len());
-        for (block, _) in branch.sequence.cache.filled() {
-            self.number(blocks.places[&Arc::as_ptr(block)]);
+        self.number(sequence.tokens.len());
+        for (page, _) in sequence.cache.filled() {
+            self.number(pages.places[&Arc::as_ptr(page)]);
         }
     }
 
@@ -335,7 +353,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The likeliest tokens in one place; as many as were asked for, or as there are.
-    fn likely(&mut self, session: &Session) -> Result<Vec<TokenLogprob>, EngineError> {
+    fn likely(&mut self, session: &State) -> Result<Vec<TokenLogprob>, EngineError> {
         let vocab = session.engine.info().vocab;
         let count = self.number(session.request.top_logprobs)?;
         if count != session.request.top_logprobs.min(vocab) {
@@ -352,7 +370,7 @@ impl<'a> Reader<'a> {
 
     fn alternatives(
         &mut self,
-        session: &Session,
+        session: &State,
         tokens: usize,
     ) -> Result<Vec<Vec<TokenLogprob>>, EngineError> {
         let count = self.number(tokens)?;
@@ -368,7 +386,7 @@ impl<'a> Reader<'a> {
         (0..count).map(|_| self.likely(session)).collect()
     }
 
-    fn ahead(&mut self, session: &Session) -> Result<Option<Likelihood>, EngineError> {
+    fn ahead(&mut self, session: &State) -> Result<Option<Likelihood>, EngineError> {
         if self.number(1)? == 0 {
             return Ok(None);
         }
@@ -378,24 +396,24 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    fn blocks(&mut self, engine: &Engine) -> Result<Vec<(Block, usize)>, EngineError> {
+    fn pages(&mut self, engine: &Engine) -> Result<Vec<(Page, usize)>, EngineError> {
         let shape = engine.model().config.kv_shape();
         let most = engine.info().context.div_ceil(POSITIONS) * super::MAX_BEAMS;
-        let mut blocks = Vec::new();
+        let mut pages = Vec::new();
         for _ in 0..self.number(most)? {
             let count = self.number(POSITIONS)?;
             let packed = self.take(shape.packed_bytes(count))?;
-            blocks.push((shape.unpack(packed, count), count));
+            pages.push((engine.pages().unpack(packed, count), count));
         }
-        Ok(blocks)
+        Ok(pages)
     }
 
     /// A branch of `session`, whose branch at the beginning is `new`.
     fn branch(
         &mut self,
-        session: &Session,
+        session: &State,
         new: &Branch,
-        blocks: &[(Block, usize)],
+        pages: &[(Page, usize)],
     ) -> Result<Branch, EngineError> {
         let engine = &session.engine;
         let room = engine.info().context - session.prompt.len();
@@ -431,12 +449,9 @@ impl<'a> Reader<'a> {
                 return refused("it has run before it began");
             }
             Stage::New => return Ok(branch),
-            Stage::Decode if session.request.beams > 1 && run + 1 < all.len() => {
-                return refused("a text of its search lags behind");
-            }
             _ => (),
         }
-        branch.sequence = self.sequence(engine, &all[..run], blocks)?;
+        branch.sequence = self.sequence(engine, &all[..run], pages)?;
         branch.pending = all[run..].to_vec();
         Ok(branch)
     }
@@ -445,24 +460,23 @@ impl<'a> Reader<'a> {
         &mut self,
         engine: &Engine,
         tokens: &[u32],
-        blocks: &[(Block, usize)],
+        pages: &[(Page, usize)],
     ) -> Result<Sequence, EngineError> {
         let mut own = Vec::new();
         for first in (0..tokens.len()).step_by(POSITIONS) {
             let needed = (tokens.len() - first).min(POSITIONS);
-            match blocks.get(self.number(blocks.len())?) {
-                Some((block, count)) if *count >= needed => own.push(Arc::clone(block)),
+            match pages.get(self.number(pages.len())?) {
+                Some((page, count)) if *count >= needed => own.push(Arc::clone(page)),
                 _ => return refused("keys and values of some tokens are missing"),
             }
         }
-        let shape: KvShape = engine.model().config.kv_shape();
         Ok(Sequence {
-            cache: KvCache::of_blocks(shape, own, tokens.len()),
+            cache: KvCache::of_pages(engine.pages(), own, tokens.len()),
             tokens: tokens.to_vec(),
         })
     }
 
-    fn ended(&mut self, session: &Session) -> Result<Ended, EngineError> {
+    fn ended(&mut self, session: &State) -> Result<Ended, EngineError> {
         let ids = self.ids(&session.engine, session.request.max_tokens)?;
         let logprobs = self.floats(ids.len() + 1)?;
         if logprobs.len() < ids.len() {

@@ -190,6 +190,110 @@ fn half_strip<const Q: usize, const W: usize>(
     }
 }
 
+/// Two pages at once where few queries would leave the multipliers waiting for their own sums.
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn page_scores<const Q: usize>(a: [&[f32]; Q], pages: &[&[u16]], out: [&mut [f32]; Q]) {
+    let mut out = out.map(|out| out.as_chunks_mut::<TILE>().0);
+    let mut at = 0;
+    if Q <= 3 {
+        while at + 2 <= pages.len() {
+            scores_of::<Q, 2>(a, [pages[at], pages[at + 1]], at, &mut out);
+            at += 2;
+        }
+    }
+    while at < pages.len() {
+        scores_of::<Q, 1>(a, [pages[at]], at, &mut out);
+        at += 1;
+    }
+}
+
+/// The scores of `P` pages, from page `at` on.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn scores_of<const Q: usize, const P: usize>(
+    a: [&[f32]; Q],
+    pages: [&[u16]; P],
+    at: usize,
+    out: &mut [&mut [[f32; TILE]]; Q],
+) {
+    let inner = a[0].len();
+    let pages = pages.map(|page| &page.as_chunks::<TILE>().0[..inner]);
+    let mut sums = [[[_mm256_setzero_ps(); 2]; P]; Q];
+    for index in 0..inner {
+        let values = a.map(|a| _mm256_set1_ps(a[index]));
+        for (page, rows) in pages.iter().enumerate() {
+            for (half, row) in rows[index].as_chunks::<8>().0.iter().enumerate() {
+                let row = load_half_row(row);
+                for (sums, value) in sums.iter_mut().zip(values) {
+                    sums[page][half] = _mm256_fmadd_ps(value, row, sums[page][half]);
+                }
+            }
+        }
+    }
+    for (sums, out) in sums.iter().zip(out) {
+        for (sums, out) in sums.iter().zip(&mut out[at..]) {
+            for (sum, out) in sums.iter().zip(out.as_chunks_mut::<8>().0) {
+                store_floats(*sum, out);
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn page_sums<const Q: usize>(
+    a: [&[f32]; Q],
+    pages: &[&[u16]],
+    mut out: [&mut [f32]; Q],
+) {
+    let mut at = 0;
+    if Q <= 3 {
+        while at + 32 <= out[0].len() {
+            sums_of::<Q, 4>(a, pages, at, &mut out);
+            at += 32;
+        }
+    }
+    while at + 16 <= out[0].len() {
+        sums_of::<Q, 2>(a, pages, at, &mut out);
+        at += 16;
+    }
+}
+
+/// `8 * W` elements of [`page_sums`], from element `at` on.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn sums_of<const Q: usize, const W: usize>(
+    a: [&[f32]; Q],
+    pages: &[&[u16]],
+    at: usize,
+    out: &mut [&mut [f32]; Q],
+) {
+    let len = out[0].len();
+    let mut sums = [[_mm256_setzero_ps(); W]; Q];
+    for (sums, out) in sums.iter_mut().zip(&*out) {
+        for (sum, out) in sums.iter_mut().zip(out[at..].as_chunks::<8>().0) {
+            *sum = load_eight(out);
+        }
+    }
+    for (index, page) in (0..a[0].len()).step_by(TILE).zip(pages) {
+        let last = (index + TILE).min(a[0].len());
+        let terms = a.map(|a| &a[index..last]);
+        for (index, row) in page.chunks_exact(len).take(last - index).enumerate() {
+            let values = terms.map(|terms| _mm256_set1_ps(terms[index]));
+            for (lane, row) in row[at..at + 8 * W].as_chunks::<8>().0.iter().enumerate() {
+                let row = load_half_row(row);
+                for (sums, value) in sums.iter_mut().zip(values) {
+                    sums[lane] = _mm256_fmadd_ps(value, row, sums[lane]);
+                }
+            }
+        }
+    }
+    for (sums, out) in sums.iter().zip(out) {
+        for (sum, out) in sums.iter().zip(out[at..].chunks_exact_mut(8)) {
+            store_floats(*sum, out);
+        }
+    }
+}
+
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn float_tile<const N: usize>(tile: &[f32], input: [&[f32]; N]) -> TileOut<N> {
     portable::float_tile(tile, input)
@@ -229,7 +333,12 @@ pub(super) fn quantise<const N: usize>(values: &[f32], column: usize, panel: &mu
         let bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
         // SAFETY: the column's quants are 32 bytes; the store needs no alignment.
         unsafe { _mm256_storeu_si256(block.quants[column].as_mut_ptr().cast(), bytes) };
-        let scale = peak / 127.0;
+        let unknown = _mm256_or_ps(
+            _mm256_cmp_ps::<_CMP_UNORD_Q>(values[0], values[1]),
+            _mm256_cmp_ps::<_CMP_UNORD_Q>(values[2], values[3]),
+        );
+        let finite = peak.is_finite() && _mm256_movemask_ps(unknown) == 0;
+        let scale = if finite { peak / 127.0 } else { f32::NAN };
         block.scale[column] = scale;
         block.sum[column] = scale * sum as f32;
     }

@@ -108,7 +108,8 @@ pub(crate) fn store_halves(isa: Isa, values: &[f32], out: &mut [u16]) {
     super::by_isa!(isa, store_halves(values, out));
 }
 
-/// Quantises a vector into column `column` of a panel, block by block: `scale = max |x| / 127`.
+/// Quantises a vector into column `column` of a panel, block by block: `scale = max |x| / 127`, or
+/// NaN where an element is not finite, so that no product hides it.
 pub(crate) fn quantise<const N: usize>(
     isa: Isa,
     values: &[f32],

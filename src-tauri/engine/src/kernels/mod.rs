@@ -188,3 +188,34 @@ pub(crate) fn half_product<const Q: usize>(
     assert!(inner == 0 || b.len() >= (inner - 1) * stride + width);
     by_isa!(isa, half_product(a, b, stride, out));
 }
+
+/// `out[q][16 * p + j] = sum over i of a[q][i] * pages[p][16 * i + j]` with `pages` in half
+/// precision, adding in the order of `i`: what vectors give with the keys of some pages.
+pub(crate) fn page_scores<const Q: usize>(
+    isa: Isa,
+    a: [&[f32]; Q],
+    pages: &[&[u16]],
+    out: [&mut [f32]; Q],
+) {
+    let inner = a[0].len();
+    assert!(a.iter().all(|a| a.len() == inner));
+    assert!(pages.iter().all(|page| page.len() == inner * TILE));
+    assert!(out.iter().all(|out| out.len() == pages.len() * TILE));
+    by_isa!(isa, page_scores(a, pages, out));
+}
+
+/// `out[q][j] += sum over p and i of a[q][16 * p + i] * pages[p][i * len + j]` with `pages` in half
+/// precision, adding in that order: values of some pages, weighted. `len`, a multiple of 16, is the
+/// length of every `out[q]`.
+pub(crate) fn page_sums<const Q: usize>(
+    isa: Isa,
+    a: [&[f32]; Q],
+    pages: &[&[u16]],
+    out: [&mut [f32]; Q],
+) {
+    let (inner, len) = (a[0].len(), out[0].len());
+    assert!(a.iter().all(|a| a.len() == inner) && out.iter().all(|out| out.len() == len));
+    assert!(len.is_multiple_of(16) && pages.len() == inner.div_ceil(TILE));
+    assert!(pages.iter().all(|page| page.len() == TILE * len));
+    by_isa!(isa, page_sums(a, pages, out));
+}

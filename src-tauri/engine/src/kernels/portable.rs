@@ -107,6 +107,23 @@ pub(super) fn half_product<const Q: usize>(
     }
 }
 
+pub(super) fn page_scores<const Q: usize>(a: [&[f32]; Q], pages: &[&[u16]], out: [&mut [f32]; Q]) {
+    for (a, out) in a.into_iter().zip(out) {
+        out.fill(0.0);
+        for (page, out) in pages.iter().zip(out.as_chunks_mut::<TILE>().0) {
+            half_product([a], page, TILE, [out]);
+        }
+    }
+}
+
+pub(super) fn page_sums<const Q: usize>(a: [&[f32]; Q], pages: &[&[u16]], out: [&mut [f32]; Q]) {
+    for (a, out) in a.into_iter().zip(out) {
+        for (a, page) in a.chunks(TILE).zip(pages) {
+            half_product([a], page, out.len(), [&mut *out]);
+        }
+    }
+}
+
 #[inline(always)]
 pub(super) fn float_tile<const N: usize>(tile: &[f32], input: [&[f32]; N]) -> TileOut<N> {
     let mut out = [[0.0; TILE]; N];
@@ -140,7 +157,8 @@ pub(super) fn quantise<const N: usize>(values: &[f32], column: usize, panel: &mu
             sum += i32::from(rounded);
             *quant = rounded as u8;
         }
-        let scale = peak / 127.0;
+        let finite = values.iter().all(|value| value.is_finite());
+        let scale = if finite { peak / 127.0 } else { f32::NAN };
         block.scale[column] = scale;
         block.sum[column] = scale * sum as f32;
     }

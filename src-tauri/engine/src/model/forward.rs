@@ -1,18 +1,16 @@
-//! One step: a run of tokens through all layers, on the threads of the pool.
+//! One step: runs of tokens, each of a sequence of its own, through all layers on the threads of the
+//! pool.
 //!
 //! Hidden states between phases lie tile by tile (`[tile][column][16]`), so that the rows that a
 //! thread computes are one piece of memory.
 
-use std::ops::Range;
-
 use super::Config;
-use super::op::Rows;
+use super::op::{Rows, Run};
+use super::plan::Plan;
 use super::product::{Scratch, Tiles, add_product, product};
 use super::weights::{Layer, Layout};
-use crate::attention::{Partial, Query, SEGMENT, attend_segment};
-use crate::cancel::Cancel;
+use crate::attention::{Partial, Query, attend};
 use crate::kernels::{Activations, Isa, TILE, WIDE, read_row, rms_norm, swiglu};
-use crate::kv::KvCache;
 use crate::pool::Pool;
 
 /// Tokens that a step takes at most: enough that unpacking weights is paid off, few enough that a
@@ -28,21 +26,29 @@ pub(crate) struct Runtime {
     gated: Tiles,
     input: Activations,
     inner: Activations,
+    plan: Plan,
     partials: Vec<Partial>,
     rotations: Vec<[f32; 2]>,
 }
 
 /// What a step works on.
-pub(crate) struct Step<'a> {
+pub(crate) struct Step<'a, 'r> {
     pub(super) config: &'a Config,
     pub(super) layout: &'a Layout,
     pub(super) start: usize,
     pub(super) rope_factors: Option<&'a [f32]>,
     pub(super) runtime: &'a mut Runtime,
-    pub(super) cache: &'a mut KvCache,
-    pub(super) rows: Rows,
-    pub(super) cancel: &'a Cancel,
+    pub(super) runs: &'a mut [Run<'r>],
+    pub(super) cancelled: &'a dyn Fn() -> bool,
+    pub(super) outcome: Outcome,
+}
+
+/// How a step went.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
     pub(super) cancelled: bool,
+    /// The first layer after which each run's hidden state was not finite, for runs that failed.
+    pub(super) broken: Vec<Option<usize>>,
 }
 
 impl Runtime {
@@ -55,6 +61,7 @@ impl Runtime {
             gated: Tiles::default(),
             input: Activations::default(),
             inner: Activations::default(),
+            plan: Plan::default(),
             partials: Vec::new(),
             rotations: Vec::new(),
         }
@@ -62,46 +69,85 @@ impl Runtime {
 }
 
 impl Runtime {
+    pub(super) fn pool(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
     pub(super) fn isa(&self) -> Isa {
         self.isa
     }
 }
 
-impl Step<'_> {
-    /// Runs the tokens; gives the logits of the wanted rows, or none after a cancel.
+impl Step<'_, '_> {
+    /// Runs the tokens of all runs; gives the logits of the wanted rows, run by run, or none after
+    /// a cancel.
     pub(super) fn run(&mut self, tokens: &[i32], weights: &[u8], norms: &[f32]) -> Vec<f32> {
         let arena = &weights[self.start..];
         let width = self.config.width;
         let norm = |index: usize| &norms[index * width..][..width];
-        self.cache.reserve(tokens.len());
+        let threads = self.runtime.pool.threads();
+        self.runtime.plan = Plan::new(self.runs, self.config.kv_heads, threads);
+        for run in &mut *self.runs {
+            run.cache.reserve(run.tokens.len());
+        }
+        self.outcome.broken = vec![None; self.runs.len()];
         self.embed(tokens, arena);
-        self.prepare_rotations(tokens.len());
+        self.prepare_rotations();
         let layout = self.layout;
+        let all: Vec<usize> = (0..tokens.len()).collect();
         for (index, layer) in layout.layers.iter().enumerate() {
-            if self.cancel.is_cancelled() {
-                self.cancelled = true;
+            if (self.cancelled)() {
+                self.outcome.cancelled = true;
                 return Vec::new();
             }
-            self.normalise(norm(2 * index), 0..tokens.len());
+            self.normalise(norm(2 * index), &all);
             self.project(layer, arena);
             self.store_kv(index);
-            if tokens.len() == 1 {
-                self.attend_one(index);
-            } else {
-                self.attend_all(index);
-            }
+            self.attend(index);
             self.add_attention(layer, arena);
-            self.normalise(norm(2 * index + 1), 0..tokens.len());
+            self.normalise(norm(2 * index + 1), &all);
             self.feed_forward(layer, arena);
+            self.find_broken(index);
         }
-        self.cache.advance(tokens.len());
-        let wanted = match self.rows {
-            Rows::None => return Vec::new(),
-            Rows::Last => tokens.len() - 1..tokens.len(),
-            Rows::All => 0..tokens.len(),
-        };
-        self.normalise(norm(2 * self.config.layers), wanted);
+        for run in &mut *self.runs {
+            run.cache.advance(run.tokens.len());
+        }
+        let wanted = self.wanted();
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        self.normalise(norm(2 * self.config.layers), &wanted);
         self.logits(arena)
+    }
+
+    /// The columns whose logits are wanted.
+    fn wanted(&self) -> Vec<usize> {
+        let mut wanted = Vec::new();
+        let mut first = 0;
+        for run in &*self.runs {
+            let last = first + run.tokens.len();
+            match run.rows {
+                Rows::None => (),
+                Rows::Last => wanted.extend((first..last).last()),
+                Rows::All => wanted.extend(first..last),
+            }
+            first = last;
+        }
+        wanted
+    }
+
+    /// Finds the runs whose hidden state is not finite any more.
+    fn find_broken(&mut self, layer: usize) {
+        let Runtime { hidden, plan, .. } = &*self.runtime;
+        if hidden.is_finite() {
+            return;
+        }
+        for (index, column) in plan.columns.iter().enumerate() {
+            let broken = &mut self.outcome.broken[column.run];
+            if broken.is_none() && !hidden.column_is_finite(index) {
+                *broken = Some(layer);
+            }
+        }
     }
 
     fn embed(&mut self, tokens: &[i32], arena: &[u8]) {
@@ -113,12 +159,14 @@ impl Step<'_> {
         }
     }
 
-    /// Cosine and sine of each position's rotations, one pair of elements after the other.
-    fn prepare_rotations(&mut self, count: usize) {
+    /// Cosine and sine of each column's rotations, one pair of elements after the other.
+    fn prepare_rotations(&mut self) {
         let pairs = self.config.rotated / 2;
-        let rotations = &mut self.runtime.rotations;
+        let Runtime {
+            rotations, plan, ..
+        } = &mut *self.runtime;
         rotations.clear();
-        for position in self.cache.len()..self.cache.len() + count {
+        for position in plan.columns.iter().map(|column| column.position) {
             for pair in 0..pairs {
                 let exponent = -2.0 * pair as f64 / self.config.rotated as f64;
                 let factor = self
@@ -132,7 +180,7 @@ impl Step<'_> {
     }
 
     /// Norms the given columns of the hidden state into `input`.
-    fn normalise(&mut self, weight: &[f32], columns: Range<usize>) {
+    fn normalise(&mut self, weight: &[f32], columns: &[usize]) {
         let Runtime {
             pool,
             isa,
@@ -148,8 +196,9 @@ impl Step<'_> {
             || (),
             |(), index, panels| {
                 for panel in panels {
-                    for (offset, values) in panel.columns_mut().enumerate() {
-                        hidden.read(columns.start + index * WIDE + offset, 0, values);
+                    let columns = &columns[index * WIDE..];
+                    for (&column, values) in columns.iter().zip(panel.columns_mut()) {
+                        hidden.read(column, 0, values);
                         rms_norm(*isa, values, weight, epsilon);
                     }
                     panel.quantise(*isa);
@@ -209,30 +258,37 @@ impl Step<'_> {
     }
 
     fn store_kv(&mut self, layer: usize) {
-        let Runtime { isa, projected, .. } = &mut *self.runtime;
+        let Runtime {
+            isa,
+            projected,
+            plan,
+            ..
+        } = &mut *self.runtime;
         let head_len = self.config.head_len;
         let keys = self.config.heads * head_len;
         let values = keys + self.config.kv_heads * head_len;
         let (mut key, mut value) = (vec![0.0; head_len], vec![0.0; head_len]);
         let mut scratch = vec![0; head_len];
-        for column in 0..projected.columns {
-            let position = self.cache.len() + column;
+        for (index, column) in plan.columns.iter().enumerate() {
+            let cache = &mut self.runs[column.run].cache;
             for head in 0..self.config.kv_heads {
-                projected.read(column, keys + head * head_len, &mut key);
-                projected.read(column, values + head * head_len, &mut value);
-                self.cache
-                    .write(*isa, (layer, head), position, &key, &value, &mut scratch);
+                projected.read(index, keys + head * head_len, &mut key);
+                projected.read(index, values + head * head_len, &mut value);
+                let place = (layer, head);
+                cache.write(*isa, place, column.position, &key, &value, &mut scratch);
             }
         }
     }
 
-    /// Attention of a single column, shared out by KV head and segment.
-    fn attend_one(&mut self, layer: usize) {
+    /// Attention of all columns: the plan's tasks by KV head, and then what they found for each
+    /// column, merged.
+    fn attend(&mut self, layer: usize) {
         let Runtime {
             pool,
             isa,
             projected,
             input,
+            plan,
             partials,
             ..
         } = &mut *self.runtime;
@@ -242,96 +298,63 @@ impl Step<'_> {
             head_len,
             ..
         } = *self.config;
-        let (group, cache) = (self.config.group(), &*self.cache);
-        let positions = cache.len() + 1;
-        let segments = positions.div_ceil(SEGMENT);
-        partials.resize_with(segments * heads, || Partial::new(head_len));
+        let (group, runs) = (self.config.group(), &*self.runs);
+        let share = plan.together * group;
+        partials.resize_with(plan.tasks.len() * kv_heads * share, || {
+            Partial::new(head_len)
+        });
+        let state = || {
+            let partials = vec![Partial::new(head_len); share];
+            (vec![0.0; share * head_len], partials)
+        };
         pool.pieces(
             partials,
-            group,
-            || (),
-            |(), index, partials| {
-                let (segment, kv_head) = (index / kv_heads, index % kv_heads);
-                let queries: Vec<_> = projected.data[kv_head * group * head_len..]
-                    .chunks_exact(head_len)
-                    .take(group)
-                    .map(|vector| Query { vector, positions })
-                    .collect();
-                attend_segment(*isa, cache, (layer, kv_head), segment, &queries, partials);
+            share,
+            state,
+            |(vectors, partials), index, merged| {
+                let (task, kv_head) = (&plan.tasks[index / kv_heads], index % kv_heads);
+                let mut queries = Vec::with_capacity(share);
+                for (at, vector) in vectors.chunks_exact_mut(head_len).enumerate() {
+                    let Some(&column) = task.columns.get(at / group) else {
+                        break;
+                    };
+                    let head = kv_head * group + at % group;
+                    projected.read(column, head * head_len, vector);
+                    queries.push(Query {
+                        vector,
+                        positions: plan.columns[column].position + 1,
+                    });
+                }
+                let cache = &*runs[plan.columns[task.columns[0]].run].cache;
+                let merged = &mut merged[..queries.len()];
+                let (place, segments) = ((layer, kv_head), task.segments.clone());
+                attend(*isa, cache, place, segments, &queries, merged, partials);
             },
         );
-        let (merged, later) = partials.split_at_mut(heads);
-        for later in later.chunks_exact(heads) {
-            for (merged, later) in merged.iter_mut().zip(later) {
-                merged.merge(later);
-            }
-        }
-        input.reset(heads * head_len, 1);
-        for mut panel in input.panels_mut() {
-            for column in panel.columns_mut() {
-                for (merged, out) in merged.iter().zip(column.chunks_exact_mut(head_len)) {
-                    merged.write(out);
-                }
-            }
-            panel.quantise(*isa);
-        }
-    }
-
-    /// Attention of several columns, shared out by panels of columns.
-    fn attend_all(&mut self, layer: usize) {
-        let Runtime {
-            pool,
-            isa,
-            projected,
-            input,
-            ..
-        } = &mut *self.runtime;
-        let Config {
-            heads,
-            kv_heads,
-            head_len,
-            ..
-        } = *self.config;
-        let (group, cache) = (self.config.group(), &*self.cache);
         input.reset(heads * head_len, projected.columns);
-        let state = || {
-            let queries = WIDE * group;
-            let partials = vec![Partial::new(head_len); queries];
-            (vec![0.0; queries * head_len], partials.clone(), partials)
-        };
-        pool.pieces(&mut input.panels_mut(), 1, state, |state, index, panels| {
-            let (vectors, partials, merged) = state;
-            for panel in panels {
-                let mut outs: Vec<_> = panel.columns_mut().collect();
-                let first = index * WIDE;
-                let last = first + outs.len();
-                for kv_head in 0..kv_heads {
-                    let mut queries = Vec::with_capacity(outs.len() * group);
-                    for (at, vector) in vectors.chunks_exact_mut(head_len).enumerate() {
-                        let (column, head) = (first + at / group, kv_head * group + at % group);
-                        if column < last {
-                            projected.read(column, head * head_len, vector);
-                            queries.push(Query {
-                                vector,
-                                positions: cache.len() + column + 1,
-                            });
+        let state = || Partial::new(head_len);
+        pool.pieces(
+            &mut input.panels_mut(),
+            1,
+            state,
+            |merged, index, panels| {
+                for panel in panels {
+                    let parts = &plan.parts[index * WIDE..];
+                    for (parts, column) in parts.iter().zip(panel.columns_mut()) {
+                        for (head, out) in column.chunks_exact_mut(head_len).enumerate() {
+                            let (kv_head, at) = (head / group, head % group);
+                            merged.clear();
+                            for (task, place) in parts {
+                                let share_at = (task * kv_heads + kv_head) * share;
+                                merged.merge(&partials[share_at + place * group + at]);
+                            }
+                            merged.write(out);
                         }
                     }
-                    merged.iter_mut().for_each(Partial::clear);
-                    for segment in 0..(cache.len() + last).div_ceil(SEGMENT) {
-                        attend_segment(*isa, cache, (layer, kv_head), segment, &queries, partials);
-                        for (merged, partial) in merged.iter_mut().zip(&*partials) {
-                            merged.merge(partial);
-                        }
-                    }
-                    for (at, merged) in merged.iter().take(queries.len()).enumerate() {
-                        let head = kv_head * group + at % group;
-                        merged.write(&mut outs[at / group][head * head_len..][..head_len]);
-                    }
+                    panel.quantise(*isa);
                 }
-                panel.quantise(*isa);
-            }
-        });
+            },
+        );
     }
 
     /// Adds the attention's output product to the hidden state.

@@ -3,9 +3,10 @@
 mod config;
 mod forward;
 mod op;
+mod plan;
 mod product;
 mod weights;
 
 pub(crate) use config::Config;
 pub(crate) use forward::STEP_TOKENS;
-pub(crate) use op::{Logits, Model, Rows};
+pub(crate) use op::{Model, Rows, Run, RunLogits};

@@ -1,8 +1,8 @@
 //! The model behind Burn: weights are tensors on a Burn device, and a step of the model is one
 //! custom operation of the backend, coarse enough that the dispatch around it does not count.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Dispatch, backend_extension};
@@ -11,29 +11,50 @@ use burn_flex::{Flex, FlexTensor};
 use sha2::{Digest, Sha256};
 
 use super::Config;
-use super::forward::{Runtime, Step};
+use super::forward::{Outcome, Runtime, Step};
 use super::weights::{Layout, Weights};
-use crate::cancel::Cancel;
 use crate::error::{EngineError, guard};
 use crate::gguf::{Gguf, GgufError};
 use crate::kv::KvCache;
 use crate::pool::Pool;
 
-/// Which positions of a step logits are wanted for.
+/// What a step does for one sequence.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    /// The tokens that come next.
+    pub(crate) tokens: &'a [u32],
+    /// The keys and values of those before, and then of these.
+    pub(crate) cache: &'a mut KvCache,
+    pub(crate) rows: Rows,
+}
+
+/// Which positions of a run logits are wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
     /// The last position only.
     Last,
-    /// Every position of the step.
+    /// Every position of the run.
     All,
-    /// None: the step only fills the KV cache.
+    /// None: the run only fills the KV cache.
     None,
+}
+
+impl Rows {
+    /// Rows of a run of `tokens`.
+    fn count(self, tokens: usize) -> usize {
+        match self {
+            Self::Last => tokens.min(1),
+            Self::All => tokens,
+            Self::None => 0,
+        }
+    }
 }
 
 /// The operations that a backend must have to run Llama models.
 #[backend_extension(Flex)]
 pub(crate) trait LlamaOps: Backend {
-    /// Runs `tokens` (`[n]`, i32) through the model and appends to the step's KV cache.
+    /// Runs `tokens` (`[n]`, i32), those of all the step's runs one after another, through the
+    /// model and appends to the runs' KV caches.
     ///
     /// `weights` is the packed arena (`[bytes]`, u8), `norms` the norm vectors
     /// (`[2 * layers + 1, width]`, f32). Gives logits (`[rows, vocab]`, f32).
@@ -41,7 +62,7 @@ pub(crate) trait LlamaOps: Backend {
         tokens: IntTensor<Self>,
         weights: IntTensor<Self>,
         norms: FloatTensor<Self>,
-        step: &mut Step<'_>,
+        step: &mut Step<'_, '_>,
     ) -> FloatTensor<Self>;
 
     /// SHA-256 (`[32]`, u8) of `len` bytes of the arena from `start`, and of the norms.
@@ -58,7 +79,7 @@ impl LlamaOps for Flex {
         tokens: FlexTensor,
         weights: FlexTensor,
         norms: FlexTensor,
-        step: &mut Step<'_>,
+        step: &mut Step<'_, '_>,
     ) -> FlexTensor {
         let logits = step.run(
             tokens.storage::<i32>(),
@@ -96,27 +117,54 @@ pub(crate) struct Model {
     runtime: Mutex<Runtime>,
 }
 
-/// Logits of some positions: `rows` times the vocabulary.
+/// The logits that a step was asked for, by run.
 pub(crate) struct Logits {
     data: TensorData,
     vocab: usize,
+    /// Where the rows of each run begin, or the layer after which its values were not finite.
+    runs: Vec<Result<Range<usize>, usize>>,
 }
 
 impl Logits {
-    /// The logits of one row.
-    pub(crate) fn row(&self, index: usize) -> Result<&[f32], EngineError> {
-        let data = self
-            .data
-            .as_slice::<f32>()
-            .map_err(|e| EngineError::Internal(e.to_string()))?;
-        data.chunks_exact(self.vocab)
-            .nth(index)
-            .ok_or_else(|| EngineError::Internal(format!("no logits for row {index}")))
+    /// The rows of one run.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFinite`] where the run's values overflowed on their way.
+    pub(crate) fn of(&self, run: usize) -> Result<RunLogits<'_>, EngineError> {
+        let data = self.data.as_slice::<f32>();
+        let data = data.map_err(|e| EngineError::Internal(e.to_string()))?;
+        match &self.runs[run] {
+            Ok(rows) => Ok(RunLogits {
+                data: &data[rows.start * self.vocab..rows.end * self.vocab],
+                vocab: self.vocab,
+            }),
+            Err(layer) => Err(EngineError::NotFinite { layer: *layer }),
+        }
+    }
+}
+
+/// The logits of some positions of one run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunLogits<'a> {
+    data: &'a [f32],
+    vocab: usize,
+}
+
+impl<'a> RunLogits<'a> {
+    /// The rows, in the order of their positions.
+    pub(crate) fn rows(self) -> std::slice::ChunksExact<'a, f32> {
+        self.data.chunks_exact(self.vocab)
     }
 
-    /// Rows there are.
-    pub(crate) fn rows(&self) -> usize {
-        self.data.shape().num_elements() / self.vocab
+    /// The row of one position.
+    pub(crate) fn row(self, index: usize) -> Result<&'a [f32], EngineError> {
+        let row = self.rows().nth(index);
+        row.ok_or_else(|| EngineError::Internal(format!("no logits for row {index}")))
+    }
+
+    /// The last row, if any was asked for.
+    pub(crate) fn last(self) -> Option<&'a [f32]> {
+        self.rows().next_back()
     }
 }
 
@@ -191,31 +239,41 @@ impl Model {
         Ok(hash.finalize().into())
     }
 
-    /// Runs `tokens`, at most [`STEP_TOKENS`](super::STEP_TOKENS), after what `cache` holds.
+    /// Does some work on the threads that compute.
+    pub(crate) fn on_threads<T: Send>(&self, of: &mut [T], work: impl Fn(&mut T) + Sync) {
+        let mut runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+        let pool = runtime.pool();
+        pool.pieces(of, 1, || (), |(), _, of| of.iter_mut().for_each(&work));
+    }
+
+    /// Runs the tokens of all `runs`, at most [`STEP_TOKENS`](super::STEP_TOKENS) in all, each
+    /// after what its cache holds. What a run gives does not depend on the others.
     ///
     /// # Errors
-    /// [`EngineError::Cancelled`] leaves the cache as it was.
+    /// [`EngineError::Cancelled`] once `cancelled` says so, which leaves the caches as they were.
     pub(crate) fn step(
         &self,
-        tokens: &[u32],
-        cache: &mut KvCache,
-        rows: Rows,
-        cancel: &Cancel,
+        runs: &mut [Run<'_>],
+        cancelled: &dyn Fn() -> bool,
     ) -> Result<Logits, EngineError> {
-        if let Some(bad) = tokens
-            .iter()
-            .find(|&&token| token as usize >= self.config.vocab)
-        {
+        let tokens = runs.iter().flat_map(|run| run.tokens);
+        if let Some(bad) = tokens.clone().find(|&&id| id as usize >= self.config.vocab) {
             return Err(EngineError::InvalidRequest(format!(
                 "token `{bad}` is not one of the {} of the vocabulary",
                 self.config.vocab
             )));
         }
-        let ids: Vec<i32> = tokens.iter().map(|&token| token as i32).collect();
-        let ids = Tensor::<1, Int>::from_data(
-            TensorData::new(ids, [tokens.len()]),
-            (&self.device, DType::I32),
-        );
+        let ids: Vec<i32> = tokens.map(|&token| token as i32).collect();
+        let shape = [ids.len()];
+        let ids =
+            Tensor::<1, Int>::from_data(TensorData::new(ids, shape), (&self.device, DType::I32));
+        let mut first = 0;
+        let rows = runs.iter().map(|run| {
+            let rows = first..first + run.rows.count(run.tokens.len());
+            first = rows.end;
+            rows
+        });
+        let rows: Vec<_> = rows.collect();
         let mut runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
         let mut step = Step {
             config: &self.config,
@@ -223,10 +281,9 @@ impl Model {
             start: self.start,
             rope_factors: self.rope_factors.as_deref(),
             runtime: &mut runtime,
-            cache,
-            rows,
-            cancel,
-            cancelled: false,
+            runs,
+            cancelled,
+            outcome: Outcome::default(),
         };
         let logits = guard(|| {
             Ok(Dispatch::llama_step(
@@ -236,13 +293,17 @@ impl Model {
                 &mut step,
             ))
         })?;
-        if step.cancelled {
+        let Outcome { cancelled, broken } = step.outcome;
+        if cancelled {
             return Err(EngineError::Cancelled);
         }
-        let data = Tensor::<2>::from_dispatch(logits).into_data();
+        let runs = rows.into_iter().zip(broken);
         Ok(Logits {
-            data,
+            data: Tensor::<2>::from_dispatch(logits).into_data(),
             vocab: self.config.vocab,
+            runs: runs
+                .map(|(rows, broken)| broken.map_or(Ok(rows), Err))
+                .collect(),
         })
     }
 }

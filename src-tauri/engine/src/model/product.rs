@@ -37,6 +37,30 @@ impl Tiles {
         }
     }
 
+    /// Whether all elements of all columns are finite.
+    pub(super) fn is_finite(&self) -> bool {
+        let padding = self.stride - self.columns * TILE;
+        let tiles = self.data.chunks(self.stride);
+        // NaN and infinity are what a product with zero does not make zero.
+        let of = |tile: &[f32]| {
+            tile[..tile.len() - padding]
+                .iter()
+                .map(|value| value * 0.0)
+                .sum::<f32>()
+        };
+        tiles.map(of).sum::<f32>() == 0.0
+    }
+
+    /// Whether all elements of one column are finite.
+    pub(super) fn column_is_finite(&self, column: usize) -> bool {
+        let mut tiles = self.data.chunks(self.stride);
+        tiles.all(|tile| {
+            tile[column * TILE..][..TILE]
+                .iter()
+                .all(|value| value.is_finite())
+        })
+    }
+
     pub(super) fn write(&mut self, column: usize, values: &[f32]) {
         for (values, tile) in values.chunks(TILE).zip(self.data.chunks_mut(self.stride)) {
             tile[column * TILE..][..values.len()].copy_from_slice(values);
