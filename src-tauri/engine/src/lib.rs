@@ -30,8 +30,8 @@ pub use cancel::Cancel;
 pub use engine::{Engine, LoadOptions};
 pub use error::EngineError;
 pub use generate::{
-    Constraint, Finish, GenerateRequest, Generation, MAX_BEAMS, MAX_TOP_LOGPROBS, Progress, Prompt,
-    Sampling, Score, Session, TokenEvent, TokenLogprob,
+    Constraint, Finish, GenerateRequest, Generation, MAX_ANSWERS, MAX_BEAMS, MAX_TOP_LOGPROBS,
+    Progress, Prompt, Sampling, Score, Session, TokenEvent, TokenLogprob,
 };
 pub use gguf::GgufError;
 pub use info::ModelInfo;

@@ -9,7 +9,8 @@
 
 mod model;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -464,6 +465,38 @@ fn the_likeliest_tokens_come_with_each_token() {
     let forced = generate(&request);
     assert_eq!(forced.ids, free.ids);
     assert_eq!(forced.top_logprobs, free.top_logprobs);
+}
+
+#[test]
+fn several_answers_share_their_prompt_and_go_their_own_ways() {
+    let mut request = GenerateRequest::new(Prompt::Tokens(tokens(300, 40)), 12);
+    request.sampling.temperature = 1.0;
+    request.sampling.seed = 9;
+    let told = Mutex::new(vec![Vec::new(); 4]);
+    let answers = engine()
+        .generate_several(&request, 4, &Cancel::new(), &|answer, event| {
+            told.lock().unwrap()[answer].extend(event.token);
+        })
+        .unwrap();
+    let ids: Vec<_> = answers.iter().map(|answer| answer.ids.clone()).collect();
+    assert_eq!(told.into_inner().unwrap(), ids);
+    let unlike: BTreeSet<_> = ids.iter().collect();
+    assert_eq!(unlike.len(), 4, "{ids:?}");
+    assert_eq!(ids[0], generate(&request).ids, "the first is the only one");
+    let again = engine()
+        .generate_several(&request, 2, &Cancel::new(), &|_, _| ())
+        .unwrap();
+    assert_eq!([&again[0].ids, &again[1].ids], [&ids[0], &ids[1]]);
+
+    for (count, temperature, said) in [
+        (0, 1.0, "`0` answers"),
+        (65, 1.0, "`65` answers"),
+        (2, 0.0, "would all be the same"),
+    ] {
+        request.sampling.temperature = temperature;
+        let error = engine().begin_several(&request, count).unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod sampler;
 mod sampling;
 mod score;
 mod session;
+mod several;
 mod snapshot;
 #[cfg_attr(
     not(test),
@@ -34,3 +35,4 @@ pub use request::{
 };
 pub use sampling::Sampling;
 pub use session::{Progress, Session};
+pub use several::MAX_ANSWERS;

@@ -1,4 +1,4 @@
-use super::{GenerateRequest, Generation, Progress, Sequence, TokenEvent};
+use super::{GenerateRequest, Generation, Progress, Sequence, Session, TokenEvent};
 use crate::cancel::Cancel;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -17,13 +17,7 @@ impl Engine {
         cancel: &Cancel,
         on_token: &mut dyn FnMut(&TokenEvent<'_>),
     ) -> Result<Generation, EngineError> {
-        let mut session = self.begin(request.clone())?;
-        let never = Cancel::new();
-        loop {
-            if let Progress::Done(generation) = session.run(None, &never, cancel, on_token)? {
-                return Ok(generation);
-            }
-        }
+        self.begin(request.clone())?.finish(cancel, on_token)
     }
 
     /// A sequence with as much of the prompt as is known, but for its last token, whose logits
@@ -50,5 +44,21 @@ impl Engine {
             needed_mib: mib(pages),
             most_mib: mib(most),
         })
+    }
+}
+
+impl Session {
+    /// Runs to the end.
+    pub(super) fn finish(
+        mut self,
+        cancel: &Cancel,
+        on_token: &mut dyn FnMut(&TokenEvent<'_>),
+    ) -> Result<Generation, EngineError> {
+        let never = Cancel::new();
+        loop {
+            if let Progress::Done(generation) = self.run(None, &never, cancel, on_token)? {
+                return Ok(generation);
+            }
+        }
     }
 }

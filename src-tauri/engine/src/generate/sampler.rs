@@ -178,6 +178,14 @@ pub(super) fn unusable(problem: impl Into<String>) -> EngineError {
     EngineError::Logits(problem.into())
 }
 
+/// The seed of one of several answers; the first has that of the request.
+pub(super) fn seed_of(seed: u64, answer: usize) -> u64 {
+    match answer {
+        0 => seed,
+        _ => SplitMix64(SplitMix64(seed).next() ^ answer as u64).next(),
+    }
+}
+
 /// SplitMix64 (Steele, Lea, Flood 2014): a full-period generator that any seed is good for.
 #[derive(Debug, Clone)]
 struct SplitMix64(u64);
