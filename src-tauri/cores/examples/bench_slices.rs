@@ -2,7 +2,8 @@
 //! bench_slices -- [--json] [--agents N] [--quantum N]`.
 //!
 //! Some agents ask the core at once, for answers of different lengths: without a kernel, under FIFO
-//! and under round robin. An agent waits from its question to the first text of its answer.
+//! and under round robin, one generation at a time and several. An agent waits from its question to
+//! the first text of its answer.
 
 #![allow(
     clippy::expect_used,
@@ -74,13 +75,19 @@ fn main() -> Result<(), Failed> {
         // Loads the model and warms the machine.
         round(&core, &questions[..agents.min(2)], None).await?;
         let mut rows = Vec::new();
-        for policy in [None, Some("fifo"), Some(round_robin.as_str())] {
+        let scheduled = [
+            ("fifo", 1),
+            (round_robin.as_str(), 1),
+            ("fifo", core.at_once()),
+            (round_robin.as_str(), core.at_once()),
+        ];
+        for policy in std::iter::once(None).chain(scheduled.map(Some)) {
             let mut rounds = Vec::new();
             for _ in 0..ROUNDS {
                 rounds.push(round(&core, &questions, policy).await?);
             }
             rounds.sort_by_key(|round| round.total);
-            rows.push((policy.unwrap_or("none"), rounds[ROUNDS / 2]));
+            rows.push((policy, rounds[ROUNDS / 2]));
         }
         let switch_us = switch(&core).await?;
         report(json, agents, &rows, switch_us);
@@ -100,7 +107,7 @@ fn question(number: usize) -> Question {
 async fn round(
     core: &Arc<LocalCore>,
     questions: &[Question],
-    policy: Option<&str>,
+    policy: Option<(&str, usize)>,
 ) -> Result<Round, Failed> {
     let begun = Instant::now();
     let (waits, switches) = match policy {
@@ -149,9 +156,9 @@ async fn alone(core: &Arc<LocalCore>, questions: &[Question]) -> Result<Vec<Dura
 async fn scheduled(
     core: &Arc<LocalCore>,
     questions: &[Question],
-    policy: &str,
+    (policy, at_once): (&str, usize),
 ) -> Result<(Vec<Duration>, u64), Failed> {
-    let house = House::new(core, questions, policy);
+    let house = House::new(core, questions, policy, at_once);
     let mut events = house.kernel.subscribe();
     let begun = Instant::now();
     let listening = tokio::spawn(async move {
@@ -228,12 +235,11 @@ async fn slice(generation: &mut Box<dyn Generation>) -> Result<(), Failed> {
     }
 }
 
-fn report(json: bool, agents: usize, rows: &[(&str, Round)], switch_us: f64) {
-    let of = |name: &str| rows.iter().find(|(policy, _)| policy.starts_with(name));
-    let ratio = match (of("fifo"), of("round_robin")) {
-        (Some((_, fifo)), Some((_, rr))) => rr.total.as_secs_f64() / fifo.total.as_secs_f64(),
-        _ => f64::NAN,
+fn report(json: bool, agents: usize, rows: &[(Option<(&str, usize)>, Round)], switch_us: f64) {
+    let [_, (_, fifo), (_, round_robin), ..] = rows else {
+        return;
     };
+    let ratio = round_robin.total.as_secs_f64() / fifo.total.as_secs_f64();
     if json {
         println!(r#"{{"bench":"kernel/rr-over-fifo","unit":"","value":{ratio:.4}}}"#);
         println!(r#"{{"bench":"kernel/switch-us","unit":"us","value":{switch_us:.1}}}"#);
@@ -241,16 +247,17 @@ fn report(json: bool, agents: usize, rows: &[(&str, Round)], switch_us: f64) {
     }
     println!("{agents} agents on the local core");
     println!(
-        "{:<26} {:>9} {:>11} {:>10} {:>9}",
-        "policy", "total s", "mean wait s", "p90 wait s", "switches"
+        "{:<26} {:>7} {:>9} {:>11} {:>10} {:>9}",
+        "policy", "at once", "total s", "mean wait s", "p90 wait s", "switches"
     );
     for (policy, round) in rows {
         let [total, mean, p90] =
             [round.total, round.mean_wait, round.p90_wait].map(|d| d.as_secs_f64());
+        let (policy, at_once) = policy.unwrap_or(("none", agents));
         println!(
-            "{policy:<26} {total:>9.2} {mean:>11.2} {p90:>10.2} {:>9}",
+            "{policy:<26} {at_once:>7} {total:>9.2} {mean:>11.2} {p90:>10.2} {:>9}",
             round.switches
         );
     }
-    println!("round robin over FIFO, total time: {ratio:.3}; a switch: {switch_us:.1} us");
+    println!("round robin over FIFO, one at a time: {ratio:.3}; a switch: {switch_us:.1} us");
 }

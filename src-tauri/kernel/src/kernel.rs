@@ -176,6 +176,7 @@ impl Kernel {
         hook: Option<CommitHook>,
     ) -> Result<Self, SysError> {
         let scheduler = Scheduler::new(&PolicyChoice::default(), Arc::clone(&providers.clock))?;
+        scheduler.set_limit(Module::Llm, providers.core.at_once())?;
         let contexts = Contexts::new(
             Arc::clone(&providers.snapshots),
             Arc::clone(&providers.executor),

@@ -438,6 +438,10 @@ pub trait LlmCore: Send + Sync + 'static {
     fn price(&self) -> Price {
         Price::default()
     }
+    /// Generations that it serves well at once.
+    fn at_once(&self) -> usize {
+        1
+    }
     /// How its generations go on after a pause.
     fn resumption(&self) -> Resumption {
         Resumption::Prefix

@@ -15,6 +15,7 @@ use steward_kernel::provider::{
 };
 use steward_kernel::scheduler::PolicyChoice;
 use steward_kernel::syscall::LlmChat;
+use steward_kernel::syscall::Module;
 use steward_kernel::{
     Code, Exit, Images, Kernel, Pid, Program, Providers, Submission, Sys, SysError,
 };
@@ -97,7 +98,13 @@ pub(crate) struct House {
 }
 
 impl House {
-    pub(crate) fn new(core: &Arc<LocalCore>, questions: &[Question], policy: &str) -> Self {
+    /// A kernel whose core serves `at_once` generations at a time.
+    pub(crate) fn new(
+        core: &Arc<LocalCore>,
+        questions: &[Question],
+        policy: &str,
+        at_once: usize,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let clock = Arc::new(Now(Instant::now()));
         let core = Arc::clone(core);
@@ -107,6 +114,7 @@ impl House {
         let kernel = kernel.expect("a kernel");
         let policy = PolicyChoice::by_name(policy).expect("a policy");
         kernel.set_policy(None, &policy).expect("a policy");
+        kernel.set_limit(Module::Llm, at_once).expect("a limit");
         Self { kernel, folder }
     }
 

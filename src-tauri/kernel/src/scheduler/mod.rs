@@ -205,7 +205,7 @@ impl Scheduler {
 /// Calls of a module that may run at once where nothing else is set.
 fn usual_limit(module: Module) -> usize {
     match module {
-        // One generation at a time uses every core of the machine.
+        // A core says how many it serves; see `LlmCore::at_once`.
         Module::Llm => 1,
         Module::Fs | Module::Shell => 4,
         Module::Net => 8,
