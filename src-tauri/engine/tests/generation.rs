@@ -518,6 +518,38 @@ fn bias_and_penalties_reach_the_choice() {
 }
 
 #[test]
+fn few_allowed_tokens_are_chosen_from_as_from_all() {
+    let tools = json!({ "anyOf": [
+        { "type": "object", "properties": { "tool": { "const": "fs.read" }, "lines": { "type": "integer" } },
+          "required": ["tool", "lines"], "additionalProperties": false },
+        { "type": "object", "properties": { "tool": { "const": "fs.list" }, "depth": { "enum": [1, 2, "all"] } },
+          "required": ["tool", "depth"], "additionalProperties": false }
+    ] });
+    for (index, constraint) in [
+        Constraint::JsonSchema(tools),
+        Constraint::Regex("[0-9]{1,3}( [a-c]+)?".to_owned()),
+        Constraint::Lark(
+            r#"start: ("yes" | "no" | /[a-z]{4,8}/) ", " ("sure" | "perhaps")"#.to_owned(),
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for temperature in [0.0, 1.2] {
+            let mut request = GenerateRequest::new(chat("How many files are there?"), 24);
+            request.constraint = Some(constraint.clone());
+            request.sampling.temperature = temperature;
+            request.sampling.seed = index as u64;
+            let few = generate(&request);
+            // Log-probabilities take the logits of all tokens.
+            request.logprobs = true;
+            let all = generate(&request);
+            assert_eq!((few.ids, few.text), (all.ids, all.text));
+        }
+    }
+}
+
+#[test]
 fn forced_text_costs_no_choices_and_changes_no_log_probability() {
     let text = "The answer is certainly forty-two.";
     let mut request = GenerateRequest::new(chat("What is the answer?"), 50);

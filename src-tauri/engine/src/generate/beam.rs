@@ -64,7 +64,7 @@ impl Search {
                 from,
                 total(&branch.logprobs),
                 usable,
-                allowed.as_ref(),
+                allowed,
                 count,
             ));
         }

@@ -57,6 +57,11 @@ impl Branch {
             tokens: &self.pending[..count],
             cache: &mut self.sequence.cache,
             rows,
+            // A log-probability takes the logits of all.
+            among: match (&mut self.grammar, scored) {
+                (Some(grammar), None) if rows == Rows::Last => grammar.few(),
+                _ => None,
+            },
         }
     }
 
@@ -129,6 +134,8 @@ impl Branch {
         forced.truncate(room);
         self.forced = forced.len();
         self.pending.extend(forced);
+        // Texts go on side by side, on all threads; the step that comes next would wait for each.
+        grammar.few();
     }
 
     /// Counts a token as generated and tells of it.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use llguidance::api::TopLevelGrammar;
+use llguidance::api::{StopReason, TopLevelGrammar};
 use llguidance::{Matcher, ParserFactory};
 use serde_json::{Value, json};
 use toktrie::{InferenceCapabilities, SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
@@ -8,6 +8,10 @@ use toktrie::{InferenceCapabilities, SimpleVob, TokEnv, TokRxInfo, TokTrie, Toke
 use super::Constraint;
 use crate::error::EngineError;
 use crate::text::Tokenizer;
+
+/// Allowed tokens up to which their logits alone are computed. A tile of the output layer holds 16
+/// tokens, so that these take at most a twelfth of the default model's.
+const FEW: usize = 256;
 
 /// Compiles constraints for one vocabulary.
 pub(crate) struct Grammars {
@@ -46,6 +50,7 @@ impl Grammars {
             None => Ok(Grammar {
                 matcher,
                 taken: Vec::new(),
+                next: None,
             }),
         }
     }
@@ -57,23 +62,58 @@ pub(crate) struct Grammar {
     matcher: Matcher,
     /// The tokens that led here. The matcher's state follows from them.
     taken: Vec<u32>,
+    /// What may come next, once that was asked for.
+    next: Option<Next>,
+}
+
+#[derive(Clone)]
+struct Next {
+    allowed: SimpleVob,
+    /// The same in rising order, if they are few.
+    few: Option<Vec<u32>>,
 }
 
 impl Grammar {
     /// The tokens that are the only way on, taken; empty where there is a choice.
     pub(crate) fn take_forced(&mut self) -> Vec<u32> {
         let forced = self.matcher.consume_ff_tokens();
+        if !forced.is_empty() {
+            self.next = None;
+        }
         self.taken.extend(&forced);
         forced
     }
 
     /// The tokens that may come next.
-    pub(crate) fn allowed(&mut self) -> Result<SimpleVob, EngineError> {
-        self.matcher.compute_mask_or_eos().map_err(refused)
+    pub(crate) fn allowed(&mut self) -> Result<&SimpleVob, EngineError> {
+        let next = match self.next.take() {
+            Some(next) => next,
+            None => self.look_ahead()?,
+        };
+        Ok(&self.next.insert(next).allowed)
+    }
+
+    /// The tokens that may come next, if they are few: then the logits of the others need not be
+    /// computed.
+    pub(crate) fn few(&mut self) -> Option<&[u32]> {
+        // An error shows again when the token is chosen.
+        self.allowed().ok()?;
+        self.next.as_ref()?.few.as_deref()
+    }
+
+    fn look_ahead(&mut self) -> Result<Next, EngineError> {
+        let reason = self.matcher.stop_reason();
+        if !reason.is_ok() && !self.matcher.is_error() {
+            return Err(refused(reason));
+        }
+        let allowed = self.matcher.compute_mask_or_eos().map_err(refused)?;
+        let few = (allowed.num_set() <= FEW).then(|| allowed.iter().collect());
+        Ok(Next { allowed, few })
     }
 
     /// Goes on by a token.
     pub(crate) fn take(&mut self, id: u32) -> Result<(), EngineError> {
+        self.next = None;
         self.matcher.consume_token(id).map_err(refused)?;
         self.taken.push(id);
         Ok(())
@@ -81,6 +121,7 @@ impl Grammar {
 
     /// Goes from the beginning to where another was that took these.
     pub(crate) fn retake(&mut self, taken: &[u32]) -> Result<(), EngineError> {
+        self.next = None;
         self.matcher.consume_tokens(taken).map_err(|error| {
             EngineError::Snapshot(format!("its tokens break the constraint: {error}"))
         })?;
@@ -93,9 +134,10 @@ impl Grammar {
         &self.taken
     }
 
-    /// Whether nothing can follow.
+    /// Whether nothing can follow; one that failed is not finished.
     pub(crate) fn is_finished(&self) -> bool {
-        self.matcher.is_stopped()
+        let reason = self.matcher.stop_reason();
+        reason != StopReason::NotStopped && reason.is_ok()
     }
 }
 

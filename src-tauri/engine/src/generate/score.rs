@@ -211,6 +211,7 @@ impl Work for Scoring {
                 tokens: &self.pending[..count],
                 cache: &mut self.sequence.cache,
                 rows,
+                among: None,
             }];
         }
         let runs = chosen(&mut self.choices, most).filter_map(|choice| {
@@ -219,6 +220,7 @@ impl Work for Scoring {
                 tokens: &choice.ids[choice.run..choice.run + count],
                 cache: &mut choice.sequence.as_mut()?.cache,
                 rows: Rows::All,
+                among: None,
             })
         });
         runs.collect()

@@ -244,7 +244,7 @@ impl State {
             answer: &branch.ids,
         };
         let usable = usable(&self.engine, logits);
-        let id = self.sampler.choose(usable, allowed.as_ref(), text)?;
+        let id = self.sampler.choose(usable, allowed, text)?;
         if self.engine.tokenizer().stops().contains(&id) {
             return Ok(Some(Finish::Stop));
         }

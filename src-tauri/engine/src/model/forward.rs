@@ -417,8 +417,20 @@ impl Step<'_, '_> {
         add_product(pool, *isa, &layer.down, arena, inner, hidden);
     }
 
+    /// The tiles of the output layer that are wanted, or none for all.
+    fn wanted_tiles(&self) -> Option<Vec<bool>> {
+        let mut tiles = vec![false; self.layout.output.tiles()];
+        for run in self.runs.iter().filter(|run| run.rows != Rows::None) {
+            for &id in run.among? {
+                *tiles.get_mut(id as usize / TILE)? = true;
+            }
+        }
+        Some(tiles)
+    }
+
     /// Logits of the columns in `input`, one row each.
     fn logits(&mut self, arena: &[u8]) -> Vec<f32> {
+        let wanted = self.wanted_tiles();
         let Runtime {
             pool, isa, input, ..
         } = &mut *self.runtime;
@@ -430,6 +442,10 @@ impl Step<'_, '_> {
             tiles.stride,
             Scratch::default,
             |scratch, tile, out| {
+                if wanted.as_ref().is_some_and(|wanted| !wanted[tile]) {
+                    out.fill(f32::NEG_INFINITY);
+                    return;
+                }
                 product(
                     *isa,
                     [matrix],

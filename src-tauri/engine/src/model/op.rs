@@ -26,6 +26,9 @@ pub(crate) struct Run<'a> {
     /// The keys and values of those before, and then of these.
     pub(crate) cache: &'a mut KvCache,
     pub(crate) rows: Rows,
+    /// The only tokens whose logits are wanted, in rising order; those of others may come as
+    /// negative infinity.
+    pub(crate) among: Option<&'a [u32]>,
 }
 
 /// Which positions of a run logits are wanted for.
