@@ -15,10 +15,14 @@ mod budgets;
 mod capabilities;
 mod checkpoints;
 #[expect(dead_code, reason = "its `main` is for `cargo run --example`")]
+#[path = "examples/coding_session.rs"]
+mod coding_session;
+#[expect(dead_code, reason = "its `main` is for `cargo run --example`")]
 #[path = "examples/copy_through_object.rs"]
 mod copy_through_object;
 mod crash;
 mod crash_all;
+mod demonstrations;
 mod durable;
 mod families;
 mod files;
@@ -33,4 +37,7 @@ mod processes;
 mod rights;
 mod signals;
 mod stand_ins;
+#[expect(dead_code, reason = "its `main` is for `cargo run --example`")]
+#[path = "examples/two_sleepers.rs"]
+mod two_sleepers;
 mod undo;

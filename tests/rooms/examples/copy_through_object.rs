@@ -1,7 +1,7 @@
 //! A file is copied through a named object, and its content never comes back to the model: what the
 //! model is shown are handles, sizes and digests. The person sees the content, and says yes to it.
 //!
-//! `cargo run -p steward-tests --example copy_through_object`
+//! `cargo run --example copy_through_object`
 
 #![allow(
     clippy::unwrap_used,
