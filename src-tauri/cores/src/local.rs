@@ -275,6 +275,7 @@ fn translated(request: ChatRequest) -> GenerateRequest {
         logprobs: false,
         top_logprobs: 0,
         beams: beams as usize,
+        speculate: true,
     }
 }
 

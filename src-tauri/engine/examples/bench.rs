@@ -1,10 +1,12 @@
-//! Measures prefill and decode with the default model's real weights, sampling included.
+//! Measures the engine with the default model's real weights, sampling included.
 //!
-//! `cargo run --release -p steward-engine --example bench -- [--json] [--runs N] [--threads N] [MODEL]`
+//! `cargo run --release -p steward-engine --example bench -- [--json] [--runs N] [--threads N] [--only NAME] [MODEL]`
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::PathBuf;
+use std::sync::Barrier;
+use std::thread;
 use std::time::Instant;
 
 use steward_engine::{Cancel, Engine, GenerateRequest, LoadOptions, Progress, Prompt, Session};
@@ -16,12 +18,14 @@ fn main() {
     let mut runs = 7u32;
     let mut model = None;
     let mut threads: Option<usize> = None;
+    let mut only = None;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--json" => json = true,
             "--runs" => runs = number(arguments.next(), "--runs"),
             "--threads" => threads = Some(number(arguments.next(), "--threads")),
+            "--only" => only = arguments.next(),
             path => model = Some(PathBuf::from(path)),
         }
     }
@@ -41,7 +45,11 @@ fn main() {
             info.name, info.file_type, info.threads, info.instructions
         );
     }
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
     let report = |name: &str, unit: &str, value: f64| {
+        if !wanted(name) {
+            return;
+        }
         if json {
             println!(
                 "{}",
@@ -52,21 +60,111 @@ fn main() {
         }
     };
     report("engine/load-ms", "ms", loaded * 1e3);
-    let prefill = median(runs, |run| {
-        let out = generate(&engine, prompt(512, run), 1);
+    for (name, measure) in ROWS {
+        if wanted(name) {
+            report(name, "/s", median(runs, |run| measure(&engine, run)));
+        }
+    }
+    if wanted("engine/switch-us") || wanted("engine/resume-us") {
+        let (switch, resume) = switches(&engine, runs);
+        report("engine/switch-us", "us", switch);
+        report("engine/resume-us", "us", resume);
+    }
+}
+
+type Measure = fn(&Engine, u32) -> f64;
+
+/// What llama.cpp is measured at too: tokens a second, but for the last, which is resumptions.
+const ROWS: [(&str, Measure); 6] = [
+    ("engine/prefill-512", |engine, run| {
+        let out = generate(engine, prompt(512, run), 1);
         assert_eq!(out.cached_tokens, 0, "a cached prompt would be measured");
         512.0 / out.prefill_seconds
+    }),
+    ("engine/decode-128", |engine, run| {
+        decode_after(engine, 16, 1000 + run)
+    }),
+    ("engine/decode-128-at-1500", |engine, run| {
+        decode_after(engine, 1500, 2000 + run)
+    }),
+    ("engine/batch-16", |engine, run| {
+        let begin = |stream| {
+            let mut session = begin(engine, prompt(64, 3000 + 100 * run + stream));
+            go_on(&mut session, Some(1), &mut |_| ());
+            session
+        };
+        let sessions = (0..STREAMS).map(begin).collect();
+        f64::from(STREAMS * 64) / together(sessions, 64)
+    }),
+    ("engine/shared-prefix-16", |engine, run| {
+        let shared = prompt(1024, 6000 + run);
+        let prompts = (0..STREAMS).map(|stream| [&shared[..], &prompt(64, 100 + stream)].concat());
+        let sessions = prompts.map(|prompt| begin(engine, prompt)).collect();
+        // A step of the prompt counts as one token of a turn.
+        f64::from(STREAMS * 64) / together_to(sessions, 64)
+    }),
+    ("engine/resume-2000", |engine, run| {
+        let mut session = begin(engine, prompt(2000, 7000 + run));
+        go_on(&mut session, Some(17), &mut |_| ());
+        generate(engine, prompt(64, 8000 + run), 8);
+        let started = Instant::now();
+        go_on(&mut session, Some(1), &mut |_| ());
+        1.0 / started.elapsed().as_secs_f64()
+    }),
+];
+
+/// Streams side by side.
+const STREAMS: u32 = 16;
+
+/// A generation that does the work that is counted: no token of it is guessed.
+fn request(prompt: Vec<u32>, max_tokens: usize) -> GenerateRequest {
+    let mut request = GenerateRequest::new(Prompt::Tokens(prompt), max_tokens);
+    request.speculate = false;
+    request
+}
+
+fn begin(engine: &Engine, prompt: Vec<u32>) -> Session {
+    let session = engine.begin(request(prompt, 512));
+    session.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn decode_after(engine: &Engine, len: usize, salt: u32) -> f64 {
+    let out = generate(engine, prompt(len, salt), 129);
+    // The first token comes with the prefill.
+    (out.ids.len() - 1) as f64 / out.decode_seconds
+}
+
+/// Seconds in which all sessions go on by `tokens`, side by side.
+fn together(mut sessions: Vec<Session>, tokens: u32) -> f64 {
+    let start = Barrier::new(sessions.len() + 1);
+    thread::scope(|scope| {
+        for session in &mut sessions {
+            scope.spawn(|| {
+                start.wait();
+                go_on(session, Some(tokens), &mut |_| ());
+            });
+        }
+        start.wait();
+        Instant::now()
+    })
+    .elapsed()
+    .as_secs_f64()
+}
+
+/// Seconds in which all sessions have written `tokens`, side by side.
+fn together_to(mut sessions: Vec<Session>, tokens: u32) -> f64 {
+    let started = Instant::now();
+    thread::scope(|scope| {
+        for session in &mut sessions {
+            scope.spawn(move || {
+                let mut written = 0;
+                while written < tokens {
+                    go_on(session, Some(tokens - written), &mut |_| written += 1);
+                }
+            });
+        }
     });
-    report("engine/prefill-512", "tok/s", prefill);
-    let decode = median(runs, |run| {
-        let out = generate(&engine, prompt(16, 1000 + run), 129);
-        // The first token comes with the prefill.
-        (out.ids.len() - 1) as f64 / out.decode_seconds
-    });
-    report("engine/decode-128", "tok/s", decode);
-    let (switch, resume) = switches(&engine, runs);
-    report("engine/switch-us", "us", switch);
-    report("engine/resume-us", "us", resume);
+    started.elapsed().as_secs_f64()
 }
 
 /// Tokens that the sessions of [`switches`] have behind them.
@@ -77,9 +175,8 @@ const BEHIND: usize = 200;
 /// standing still cost where nothing is computed in between. Both in microseconds.
 fn switches(engine: &Engine, runs: u32) -> (f64, f64) {
     let begin = |salt| {
-        let request = GenerateRequest::new(Prompt::Tokens(prompt(BEHIND, salt)), 4000);
         let mut session = engine
-            .begin(request)
+            .begin(request(prompt(BEHIND, salt), 4000))
             .unwrap_or_else(|error| panic!("{error}"));
         go_on(&mut session, Some(4), &mut |_| ());
         session
@@ -137,9 +234,8 @@ fn prompt(len: usize, run: u32) -> Vec<u32> {
 }
 
 fn generate(engine: &Engine, prompt: Vec<u32>, max_tokens: usize) -> steward_engine::Generation {
-    let request = GenerateRequest::new(Prompt::Tokens(prompt), max_tokens);
     engine
-        .generate(&request, &Cancel::new(), &mut |_| ())
+        .generate(&request(prompt, max_tokens), &Cancel::new(), &mut |_| ())
         .unwrap_or_else(|error| panic!("{error}"))
 }
 

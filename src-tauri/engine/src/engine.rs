@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -45,6 +46,7 @@ struct Loaded {
     pages: Arc<Pages>,
     prefixes: Mutex<PrefixCache>,
     batch: Batch,
+    answers: Mutex<VecDeque<Vec<u32>>>,
     grammars: OnceLock<Grammars>,
     digest: OnceLock<[u8; 32]>,
 }
@@ -187,6 +189,11 @@ impl Engine {
         prefixes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn answers(&self) -> MutexGuard<'_, VecDeque<Vec<u32>>> {
+        let answers = &self.loaded.answers;
+        answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn batch(&self) -> &Batch {
         &self.loaded.batch
     }
@@ -261,6 +268,7 @@ impl Loaded {
             pages,
             prefixes,
             batch,
+            answers: Mutex::default(),
             grammars: OnceLock::new(),
             digest: OnceLock::new(),
         })

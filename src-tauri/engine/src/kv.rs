@@ -228,6 +228,12 @@ impl KvCache {
         self.own.iter().zip(counts)
     }
 
+    /// Forgets the positions from `len` on.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        self.own.truncate(self.len.div_ceil(POSITIONS));
+    }
+
     /// Pages that are held.
     pub(crate) fn held(&self) -> usize {
         self.own.len()

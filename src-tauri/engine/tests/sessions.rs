@@ -330,6 +330,38 @@ fn a_prompt_that_was_read_serves_others_before_the_answer_ends() {
 }
 
 #[test]
+fn guesses_change_no_token() {
+    let engine = load();
+    let list = "one apple, two pears, three plums, one apple, two pears, three plums, one apple,";
+    let code = "let a = first.value; let b = first.value; let c = first.value; let";
+    let mut guessed = 0;
+    for (text, temperature) in [(list, 0.0), (code, 0.0), (list, 0.3), (code, 0.9)] {
+        for (seed, logprobs) in [(1, false), (2, true)] {
+            let mut request = GenerateRequest::new(Prompt::Text(text.to_owned()), 60);
+            request.sampling.temperature = temperature;
+            request.sampling.seed = seed;
+            request.logprobs = logprobs;
+            // A turn of one token leaves no room for a guess.
+            let mut slow = engine.begin(request.clone()).unwrap();
+            let slow = loop {
+                let never = Cancel::new();
+                let progress = slow.run(Some(1), &never, &never, &mut |_| ()).unwrap();
+                if let Progress::Done(out) = progress {
+                    break out;
+                }
+            };
+            assert_eq!(slow.guessed, 0);
+            let out = in_one_go(&engine, &request);
+            assert_eq!(out.ids, slow.ids, "{text}, at {temperature}");
+            assert_eq!(out.logprobs, slow.logprobs, "{text}, at {temperature}");
+            assert_eq!(out.text, slow.text);
+            guessed += out.guessed;
+        }
+    }
+    assert!(guessed > 60, "{guessed} of 480 tokens were guessed");
+}
+
+#[test]
 fn it_holds_memory_for_what_it_has_read() {
     let engine = model::engine();
     let mut session = engine

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-use super::pace::Pace;
+use super::pace::{Pace, Took};
 use super::prefix::common_len;
 use crate::cancel::Cancel;
 use crate::engine::Engine;
@@ -20,7 +20,7 @@ use crate::model::{Run, RunLogits, STEP_TOKENS};
 const MOST: usize = 64;
 
 /// Pending tokens up to which a work counts as one that writes.
-const WRITES: usize = 8;
+pub(super) const WRITES: usize = 8;
 
 /// What the batch can run.
 pub(super) trait Work: Send {
@@ -49,7 +49,7 @@ pub(super) trait Work: Send {
     fn runs(&mut self, most: usize) -> Vec<Run<'_>>;
 
     /// Takes what its runs gave, one for each; whether it is done.
-    fn fed(&mut self, given: &[Result<RunLogits<'_>, EngineError>], seconds: f64) -> bool;
+    fn fed(&mut self, given: &[Result<RunLogits<'_>, EngineError>], took: Took<'_>) -> bool;
 
     /// Ends its stay.
     fn leave(self: Box<Self>, why: Leave);
@@ -223,6 +223,11 @@ impl Runner {
         match logits {
             Ok(logits) => {
                 self.pace.observe(columns, seconds);
+                let took = Took {
+                    columns,
+                    seconds,
+                    pace: &self.pace,
+                };
                 let mut first = 0;
                 for chosen in &mut chosen {
                     chosen.first = first;
@@ -231,7 +236,7 @@ impl Runner {
                 engine.model().on_threads(&mut chosen, |chosen| {
                     let runs = chosen.first..chosen.first + chosen.runs;
                     let given: Vec<_> = runs.map(|run| logits.of(run)).collect();
-                    chosen.done = chosen.work.fed(&given, seconds);
+                    chosen.done = chosen.work.fed(&given, took);
                 });
             }
             Err(EngineError::Cancelled) => (),

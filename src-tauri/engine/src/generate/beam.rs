@@ -134,6 +134,7 @@ impl Branch {
             sequence: self.sequence.empty(),
             pending: vec![way.id],
             forced: 0,
+            guessed: 0,
             ahead: None,
             ids: self.ids.clone(),
             logprobs: self.logprobs.clone(),

@@ -17,6 +17,8 @@ pub(super) struct Branch {
     pub(super) pending: Vec<u32>,
     /// How many at the end of `pending` the grammar forced; they are given out once they are run.
     pub(super) forced: usize,
+    /// How many at the end of `pending` are guesses. Where there are any, none is forced.
+    pub(super) guessed: usize,
     /// How likely the first pending token is, if that is a forced one and it is wanted.
     pub(super) ahead: Option<Likelihood>,
     /// The tokens that were generated.
@@ -40,7 +42,7 @@ impl Branch {
             1.. if scored => known.min(most),
             _ => self.pending.len().min(most),
         };
-        let rows = if scored && known == 0 {
+        let rows = if (scored && known == 0) || self.guessed > 0 {
             Rows::All
         } else if count == self.pending.len() || (scored && count == known) {
             Rows::Last
@@ -97,6 +99,12 @@ impl Branch {
         }
         self.pending.drain(..count);
         Ok(given.last().filter(|_| self.pending.is_empty()))
+    }
+
+    /// Lets go of guesses that were not run.
+    pub(super) fn forget_guesses(&mut self) {
+        self.pending.truncate(self.pending.len() - self.guessed);
+        self.guessed = 0;
     }
 
     /// Leaves its keys and values where they may make room for others.

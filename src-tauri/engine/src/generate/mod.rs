@@ -18,10 +18,6 @@ mod score;
 mod session;
 mod several;
 mod snapshot;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "steps do not run guesses along yet")
-)]
 mod speculate;
 mod state;
 

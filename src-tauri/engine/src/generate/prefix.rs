@@ -24,6 +24,12 @@ impl Sequence {
         }
     }
 
+    /// Forgets the tokens from `len` on.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.tokens.truncate(len);
+        self.cache.truncate(len);
+    }
+
     /// One from the same memory with nothing in it.
     pub(crate) fn empty(&self) -> Self {
         Self {

@@ -53,6 +53,9 @@ pub struct GenerateRequest {
     /// per token that the search found, the token that ends it counted; its tokens come all at
     /// the end, because any of them may still change until then.
     pub beams: usize,
+    /// Whether tokens may be guessed from what followed before, so that some come sooner. It changes
+    /// no token.
+    pub speculate: bool,
 }
 
 /// Most texts that a search follows.
@@ -76,6 +79,7 @@ impl GenerateRequest {
             logprobs: false,
             top_logprobs: 0,
             beams: 1,
+            speculate: true,
         }
     }
 
@@ -191,6 +195,8 @@ pub struct Generation {
     pub prompt_tokens: usize,
     /// Prompt tokens that were in the KV cache already.
     pub cached_tokens: usize,
+    /// Tokens that took no step of their own, because they were guessed rightly.
+    pub guessed: usize,
     /// Seconds until the first token could be chosen.
     pub prefill_seconds: f64,
     /// Seconds from there to the end.

@@ -3,6 +3,11 @@ use crate::cancel::Cancel;
 use crate::engine::Engine;
 use crate::error::EngineError;
 
+/// Answers that are remembered, and how many tokens of one: at least what can be found again.
+const ANSWERS: usize = 8;
+const SHORTEST_ANSWER: usize = 8;
+const LONGEST_ANSWER: usize = 1024;
+
 impl Engine {
     /// Generates an answer, handing each token to `on_token` as it comes.
     ///
@@ -25,6 +30,22 @@ impl Engine {
     pub(super) fn recall(&self, prompt: &[u32]) -> Sequence {
         let known = prompt.len().saturating_sub(1);
         self.prefixes().recall(&prompt[..known])
+    }
+
+    /// Remembers an answer, from which others may be guessed.
+    pub(super) fn remember(&self, ids: &[u32]) {
+        let mut answers = self.answers();
+        if ids.len() >= SHORTEST_ANSWER {
+            answers.push_back(ids[..ids.len().min(LONGEST_ANSWER)].to_vec());
+        }
+        if answers.len() > ANSWERS {
+            answers.pop_front();
+        }
+    }
+
+    /// The answers that are remembered, the oldest first.
+    pub(super) fn earlier(&self, each: impl FnMut(&Vec<u32>)) {
+        self.answers().iter().for_each(each);
     }
 
     /// Lets go of what is only kept, so that `pages` more can be held.

@@ -2,6 +2,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use super::batch::{Leave, Work};
 use super::logprob::logprob;
+use super::pace::Took;
 use super::{Prompt, Score, Sequence};
 use crate::cancel::Cancel;
 use crate::engine::Engine;
@@ -226,7 +227,7 @@ impl Work for Scoring {
         runs.collect()
     }
 
-    fn fed(&mut self, given: &[Result<RunLogits<'_>, EngineError>], _: f64) -> bool {
+    fn fed(&mut self, given: &[Result<RunLogits<'_>, EngineError>], _: Took<'_>) -> bool {
         self.take(given).unwrap_or_else(|error| {
             self.failed = Some(error);
             true

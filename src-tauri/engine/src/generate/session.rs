@@ -4,6 +4,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use super::batch::{Leave, Work};
 use super::branch::Branch;
+use super::pace::Took;
 use super::state::{Stage, State};
 use super::{Finish, GenerateRequest, Generation, Sequence, TokenEvent, TokenLogprob};
 use crate::cancel::Cancel;
@@ -52,6 +53,7 @@ impl Engine {
             sequence: Sequence::new(self.pages()),
             pending: Vec::new(),
             forced: 0,
+            guessed: 0,
             ahead: None,
             ids: Vec::new(),
             logprobs: Vec::new(),
@@ -201,9 +203,13 @@ impl Work for Stay {
         self.state.runs(most)
     }
 
-    fn fed(&mut self, given: &[Result<RunLogits<'_>, EngineError>], seconds: f64) -> bool {
-        self.quantum = self.quantum.map(|left| left.saturating_sub(1));
-        let finish = self.state.fed(given, seconds, &mut tell(&self.told));
+    fn fed(&mut self, given: &[Result<RunLogits<'_>, EngineError>], took: Took<'_>) -> bool {
+        let before = self.state.written();
+        let finish = self
+            .state
+            .fed(given, took, self.quantum, &mut tell(&self.told));
+        let gone = self.state.written().saturating_sub(before).max(1);
+        self.quantum = self.quantum.map(|left| left.saturating_sub(gone as u32));
         self.ended = finish.transpose();
         self.ended.is_some()
     }

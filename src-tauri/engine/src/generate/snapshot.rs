@@ -433,6 +433,7 @@ impl<'a> Reader<'a> {
             sequence: new.sequence.empty(),
             pending: Vec::new(),
             forced: forced.len(),
+            guessed: 0,
             ahead,
             ids,
             logprobs,

@@ -27,10 +27,17 @@ const WORTH: f64 = 1.05;
 #[derive(Debug, Default)]
 pub(crate) struct Speculator {
     lookup: Lookup,
+    /// Tokens of the text so far.
+    seen: usize,
     rates: [Rate; CLASSES.len()],
 }
 
 impl Speculator {
+    /// Tokens of the text so far.
+    pub(crate) fn seen(&self) -> usize {
+        self.seen
+    }
+
     /// Takes in a text that this one may repeat, before any of its own tokens.
     pub(crate) fn learn(&mut self, tokens: &[u32]) {
         tokens.iter().for_each(|&id| self.lookup.push(id));
@@ -43,6 +50,7 @@ impl Speculator {
             self.rates[class(found.len)].count(found.next == id);
         }
         self.lookup.push(id);
+        self.seen += 1;
     }
 
     /// The tokens that are likely to come, at most `most`: as many as make a step of `rows` rows,

@@ -4,11 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::batch::WRITES;
 use super::beam::{Ended, Search, mean};
 use super::branch::{Branch, Told, shown};
 use super::logprob::Likelihood;
+use super::pace::Took;
 use super::penalty::Text;
 use super::sampler::{Sampler, unusable, usable};
+use super::speculate::Speculator;
 use super::{Finish, GenerateRequest, Generation, TokenEvent};
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -31,6 +34,8 @@ pub(super) struct State {
     pub(super) out: Generation,
     /// Tokens that the next run of each text takes at most.
     most: usize,
+    /// What may come, of a text without a constraint that is not searched for.
+    speculator: Option<Speculator>,
     resident: u64,
 }
 
@@ -67,12 +72,14 @@ impl State {
                 finish: Finish::Stop,
                 prompt_tokens: prompt.len(),
                 cached_tokens: 0,
+                guessed: 0,
                 prefill_seconds: 0.0,
                 decode_seconds: 0.0,
             },
             request,
             prompt,
             most: 0,
+            speculator: None,
             resident: 0,
         }
     }
@@ -85,10 +92,14 @@ impl State {
             .sum()
     }
 
+    /// Tokens that were written, of each text.
+    pub(super) fn written(&self) -> usize {
+        self.branches.first().map_or(0, |branch| branch.ids.len())
+    }
+
     /// Pages that it may come to hold in all.
     pub(super) fn pages(&self) -> usize {
-        let written = self.branches.first().map_or(0, |branch| branch.ids.len());
-        let tokens = self.prompt.len() + written + self.room();
+        let tokens = self.prompt.len() + self.written() + self.room();
         tokens.div_ceil(POSITIONS) * self.request.beams
     }
 
@@ -145,6 +156,7 @@ impl State {
     pub(super) fn put_down(&mut self) {
         self.resident = self.resident_bytes();
         for branch in &mut self.branches {
+            branch.forget_guesses();
             branch.put_down(&self.engine);
         }
     }
@@ -161,17 +173,26 @@ impl State {
         behind.map(|branch| branch.run(scored, most)).collect()
     }
 
-    /// Takes what the runs gave; why it ended if it did.
+    /// Takes what the runs gave; why it ended if it did. `quantum` tokens are left of its turn,
+    /// those that it writes now included.
     pub(super) fn fed(
         &mut self,
         given: &[Result<RunLogits<'_>, EngineError>],
-        seconds: f64,
+        took: Took<'_>,
+        quantum: Option<u32>,
         on_token: &mut dyn FnMut(&TokenEvent<'_>),
     ) -> Result<Option<Finish>, EngineError> {
         let begun = Instant::now();
-        let stage = self.stage;
+        let (stage, before) = (self.stage, self.written());
         let finish = self.take(given, on_token);
-        let seconds = seconds + begun.elapsed().as_secs_f64();
+        if matches!(finish, Ok(None)) && self.stage == Stage::Decode {
+            let written = self.written() - before;
+            let left = quantum
+                .map_or(usize::MAX, |left| left as usize)
+                .saturating_sub(written);
+            self.guess(left, took);
+        }
+        let seconds = took.seconds + begun.elapsed().as_secs_f64();
         match stage {
             Stage::New | Stage::Prefill => self.out.prefill_seconds += seconds,
             Stage::Decode => self.out.decode_seconds += seconds,
@@ -189,6 +210,11 @@ impl State {
             text: &mut self.out.text,
             on_token,
         };
+        if let ([branch], [Ok(given)]) = (&self.branches[..], given)
+            && branch.guessed > 0
+        {
+            return self.verify(*given, on_token);
+        }
         let mut given = given.iter();
         let mut row = None;
         for (branch, kept) in self.branches.iter_mut().zip(&mut self.rows) {
@@ -220,6 +246,74 @@ impl State {
             return self.widen(&rows);
         }
         self.choose(row.unwrap_or_default(), on_token)
+    }
+
+    /// Takes what a run gave of which the last tokens were guesses: as many as are what is chosen
+    /// anyway.
+    fn verify(
+        &mut self,
+        given: RunLogits<'_>,
+        on_token: &mut dyn FnMut(&TokenEvent<'_>),
+    ) -> Result<Option<Finish>, EngineError> {
+        let Some(branch) = self.branches.first_mut() else {
+            return Ok(None);
+        };
+        let mut run = std::mem::take(&mut branch.pending);
+        let guesses = run.split_off(run.len() - std::mem::take(&mut branch.guessed));
+        let mut certain = branch.sequence.tokens.len() + run.len();
+        branch.sequence.tokens.extend(run.iter().chain(&guesses));
+        let mut finish = None;
+        let mut guesses = guesses.into_iter();
+        for row in given.rows() {
+            finish = self.choose(row, on_token)?;
+            let Some(branch) = self.branches.first_mut() else {
+                break;
+            };
+            let right = guesses
+                .next()
+                .is_some_and(|guess| branch.pending == [guess]);
+            if finish.is_some() || !right {
+                break;
+            }
+            certain += 1;
+            self.out.guessed += 1;
+            branch.pending.clear();
+        }
+        if let Some(branch) = self.branches.first_mut() {
+            branch.sequence.truncate(certain);
+        }
+        Ok(finish)
+    }
+
+    /// Puts guesses after what is pending, where they pay; with it at most `left` tokens may come.
+    fn guess(&mut self, left: usize, took: Took<'_>) {
+        let room = self.room();
+        let [branch] = &mut self.branches[..] else {
+            return;
+        };
+        if !self.request.speculate
+            || self.request.beams > 1
+            || branch.grammar.is_some()
+            || branch.pending.len() != 1
+        {
+            return;
+        }
+        let speculator = self.speculator.get_or_insert_with(|| {
+            let mut speculator = Speculator::default();
+            self.engine.earlier(|answer| speculator.learn(answer));
+            let written = branch.ids.len() - 1;
+            let known = self.prompt.iter().chain(&branch.ids[..written]);
+            known.for_each(|&id| speculator.push(id));
+            speculator
+        });
+        let seen = speculator.seen() - self.prompt.len();
+        branch.ids[seen..]
+            .iter()
+            .for_each(|&id| speculator.push(id));
+        let most = left.min(room).min(WRITES).saturating_sub(1);
+        let guesses = speculator.guess(most, took.columns, |rows| took.pace.cost(rows));
+        branch.guessed = guesses.len();
+        branch.pending.extend(guesses);
     }
 
     /// Goes on by the token that the sampler chooses.
@@ -322,6 +416,7 @@ impl State {
             };
             for mut branch in self.branches.drain(..) {
                 told.close(&mut branch.text);
+                self.engine.remember(&branch.ids);
                 self.out.ids = branch.ids;
                 self.out.logprobs = branch.logprobs;
                 self.out.top_logprobs = branch.top_logprobs;
