@@ -37,12 +37,12 @@ impl Branch {
         let known = self.pending.len() - self.forced;
         let scored = scored.is_some() && self.forced > 0;
         // The row before each forced token says how likely the token was: of the known tokens the
-        // last one's row is needed, of the forced ones all.
+        // last one's row is needed, of the forced ones all. A single known token goes with these.
         let count = match known {
-            1.. if scored => known.min(most),
+            2.. if scored => known.min(most),
             _ => self.pending.len().min(most),
         };
-        let rows = if (scored && known == 0) || self.guessed > 0 {
+        let rows = if (scored && known <= 1) || self.guessed > 0 {
             Rows::All
         } else if count == self.pending.len() || (scored && count == known) {
             Rows::Last
@@ -83,15 +83,17 @@ impl Branch {
         self.sequence
             .tokens
             .extend_from_slice(&self.pending[..count]);
-        for index in known..count {
+        for index in 0..count {
             let id = self.pending[index];
             let likely = self.ahead.take();
             if let (Rows::All, Some(&next)) = (rows, self.pending.get(index + 1)) {
                 let row = given.row(index)?;
                 self.ahead = Some(Likelihood::of(Isa::detect(), row, next, top));
             }
-            self.forced -= 1;
-            self.give_out(engine, id, likely, told);
+            if index >= known {
+                self.forced -= 1;
+                self.give_out(engine, id, likely, told);
+            }
         }
         if let (true, Rows::Last, Some(&next)) = (scored, rows, self.pending.get(count)) {
             let row = given.row(0)?;
