@@ -5,7 +5,7 @@
 
 mod engine;
 
-use engine::Field;
+use engine::tiny::Field;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(

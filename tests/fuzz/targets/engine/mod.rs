@@ -5,7 +5,7 @@
 pub(crate) mod tiny;
 
 use steward_engine::{Engine, EngineError, LoadOptions};
-pub(crate) use tiny::{Field, File, Grain, Kind};
+use tiny::{File, Grain, Kind};
 
 /// The model of two layers over bytes that the engine's tests use.
 pub(crate) fn file() -> File {
@@ -18,7 +18,7 @@ pub(crate) fn load(bytes: &[u8]) -> Result<Engine, EngineError> {
     std::fs::write(&path, bytes).expect("the folder for temporary files can be written");
     let options = LoadOptions {
         threads: Some(1),
-        context: None,
+        ..LoadOptions::default()
     };
     let loaded = Engine::load(&path, &options);
     std::fs::remove_file(&path).expect("the file is there");
