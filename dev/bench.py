@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from dev import peer
 from dev.checkout import Checkout
 from dev.process import PYTHON, shown
 
@@ -17,6 +18,9 @@ def measure(checkout: Checkout, names: tuple[str, ...], json: bool, results: int
     worst = 0
     for name in names:
         print(f"\n== bench {name}", flush=True)
+        if name == "engine":
+            worst = max(worst, peer.compare(checkout, env, json, results))
+            continue
         for command in command_lines(checkout, name):
             command = command + (["--json"] if json else [])
             done = subprocess.run(command, cwd=checkout.root, env=env, stdin=subprocess.DEVNULL, stdout=results, check=False)
@@ -28,8 +32,6 @@ def measure(checkout: Checkout, names: tuple[str, ...], json: bool, results: int
 
 def command_lines(checkout: Checkout, name: str) -> list[list[str]]:
     """What measures one thing, one program after another."""
-    if name == "engine":
-        return [example("steward-engine", "bench")]
     if name == "kernel":
         return [example("steward-kernel", "bench_kernel"), example("steward-kernel", "bench_audit"), example("steward-cores", "bench_slices")]
     desktop = checkout.binary("steward-desktop", release=True)

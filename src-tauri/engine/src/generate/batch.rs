@@ -12,9 +12,9 @@ use super::pace::{Pace, Took};
 use super::prefix::common_len;
 use crate::cancel::Cancel;
 use crate::engine::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, guard};
 use crate::kv::POSITIONS;
-use crate::model::{Run, RunLogits, STEP_TOKENS};
+use crate::model::{Logits, Run, RunLogits, STEP_TOKENS};
 
 /// Works that run at a time; others wait for one to leave.
 const MOST: usize = 64;
@@ -220,33 +220,21 @@ impl Runner {
             .step(&mut runs, &|| flags.iter().all(Cancel::is_cancelled));
         drop(runs);
         let seconds = started.elapsed().as_secs_f64();
-        match logits {
-            Ok(logits) => {
-                self.pace.observe(columns, seconds);
-                let took = Took {
-                    columns,
-                    seconds,
-                    pace: &self.pace,
-                };
-                let mut first = 0;
-                for chosen in &mut chosen {
-                    chosen.first = first;
-                    first += chosen.runs;
-                }
-                engine.model().on_threads(&mut chosen, |chosen| {
-                    let runs = chosen.first..chosen.first + chosen.runs;
-                    let given: Vec<_> = runs.map(|run| logits.of(run)).collect();
-                    chosen.done = chosen.work.fed(&given, took);
-                });
-            }
-            Err(EngineError::Cancelled) => (),
-            Err(error) => {
-                let said = error.to_string();
-                for chosen in chosen.drain(..) {
-                    chosen
-                        .work
-                        .leave(Leave::Failed(EngineError::Internal(said.clone())));
-                }
+        let outcome = logits.and_then(|logits| {
+            self.pace.observe(columns, seconds);
+            let took = Took {
+                columns,
+                seconds,
+                pace: &self.pace,
+            };
+            hand_out(&engine, &mut chosen, &logits, took)
+        });
+        if let Err(error) = outcome
+            && !matches!(error, EngineError::Cancelled)
+        {
+            let said = error.to_string();
+            for Chosen { work, .. } in chosen.drain(..) {
+                work.leave(Leave::Failed(EngineError::Internal(said.clone())));
             }
         }
         for Chosen { work, done, .. } in chosen {
@@ -286,6 +274,28 @@ impl Runner {
         }
         shares
     }
+}
+
+/// Gives each work what its runs gave, on all threads.
+fn hand_out(
+    engine: &Engine,
+    chosen: &mut [Chosen],
+    logits: &Logits,
+    took: Took<'_>,
+) -> Result<(), EngineError> {
+    let mut first = 0;
+    for chosen in &mut *chosen {
+        chosen.first = first;
+        first += chosen.runs;
+    }
+    guard(|| {
+        engine.model().on_threads(chosen, |chosen| {
+            let runs = chosen.first..chosen.first + chosen.runs;
+            let given: Vec<_> = runs.map(|run| logits.of(run)).collect();
+            chosen.done = chosen.work.fed(&given, took);
+        });
+        Ok(())
+    })
 }
 
 /// A work that the step takes.
