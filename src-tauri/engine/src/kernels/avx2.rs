@@ -217,15 +217,21 @@ fn scores_of<const Q: usize, const P: usize>(
     out: &mut [&mut [[f32; TILE]]; Q],
 ) {
     let inner = a[0].len();
+    let a = a.map(|a| &a[..inner]);
     let pages = pages.map(|page| &page.as_chunks::<TILE>().0[..inner]);
     let mut sums = [[[_mm256_setzero_ps(); 2]; P]; Q];
     for index in 0..inner {
-        let values = a.map(|a| _mm256_set1_ps(a[index]));
-        for (page, rows) in pages.iter().enumerate() {
-            for (half, row) in rows[index].as_chunks::<8>().0.iter().enumerate() {
-                let row = load_half_row(row);
-                for (sums, value) in sums.iter_mut().zip(values) {
-                    sums[page][half] = _mm256_fmadd_ps(value, row, sums[page][half]);
+        let mut rows = [[_mm256_setzero_ps(); 2]; P];
+        for (halves, page) in rows.iter_mut().zip(&pages) {
+            for (half, row) in halves.iter_mut().zip(page[index].as_chunks::<8>().0) {
+                *half = load_half_row(row);
+            }
+        }
+        for (sums, a) in sums.iter_mut().zip(&a) {
+            let value = _mm256_set1_ps(a[index]);
+            for (sums, halves) in sums.iter_mut().zip(&rows) {
+                for (sum, half) in sums.iter_mut().zip(halves) {
+                    *sum = _mm256_fmadd_ps(value, *half, *sum);
                 }
             }
         }
@@ -278,11 +284,17 @@ fn sums_of<const Q: usize, const W: usize>(
         let last = (index + TILE).min(a[0].len());
         let terms = a.map(|a| &a[index..last]);
         for (index, row) in page.chunks_exact(len).take(last - index).enumerate() {
-            let values = terms.map(|terms| _mm256_set1_ps(terms[index]));
-            for (lane, row) in row[at..at + 8 * W].as_chunks::<8>().0.iter().enumerate() {
-                let row = load_half_row(row);
-                for (sums, value) in sums.iter_mut().zip(values) {
-                    sums[lane] = _mm256_fmadd_ps(value, row, sums[lane]);
+            let mut halves = [_mm256_setzero_ps(); W];
+            for (half, row) in halves
+                .iter_mut()
+                .zip(row[at..at + 8 * W].as_chunks::<8>().0)
+            {
+                *half = load_half_row(row);
+            }
+            for (sums, terms) in sums.iter_mut().zip(&terms) {
+                let value = _mm256_set1_ps(terms[index]);
+                for (sum, half) in sums.iter_mut().zip(halves) {
+                    *sum = _mm256_fmadd_ps(value, half, *sum);
                 }
             }
         }

@@ -201,7 +201,7 @@ pub(crate) fn page_scores<const Q: usize>(
     assert!(a.iter().all(|a| a.len() == inner));
     assert!(pages.iter().all(|page| page.len() == inner * TILE));
     assert!(out.iter().all(|out| out.len() == pages.len() * TILE));
-    by_isa!(isa, page_scores(a, pages, out));
+    by_isa!(isa, wide page_scores(a, pages, out));
 }
 
 /// `out[q][j] += sum over p and i of a[q][16 * p + i] * pages[p][i * len + j]` with `pages` in half
@@ -217,5 +217,5 @@ pub(crate) fn page_sums<const Q: usize>(
     assert!(a.iter().all(|a| a.len() == inner) && out.iter().all(|out| out.len() == len));
     assert!(len.is_multiple_of(16) && pages.len() == inner.div_ceil(TILE));
     assert!(pages.iter().all(|page| page.len() == TILE * len));
-    by_isa!(isa, page_sums(a, pages, out));
+    by_isa!(isa, wide page_sums(a, pages, out));
 }
