@@ -77,7 +77,7 @@ def table(rounds: dict[str, dict[str, list[float]]], units: Mapping[str, str], a
         if as_json:
             row = {"bench": name, "unit": units[name], "value": round(ours, 3)}
             if peer:
-                row |= {"peer": round(peer, 3), "ratio": round(ours / peer, 3)}
+                row |= {"peer": "llama.cpp", "peer_value": round(peer, 3), "ratio": round(ours / peer, 3)}
             lines.append(json.dumps(row))
         else:
             beside = f"{peer:>12.1f}{ours / peer:>8.2f}" if peer else f"{'':>20}"

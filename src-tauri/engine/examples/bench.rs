@@ -62,7 +62,12 @@ fn main() {
     report("engine/load-ms", "ms", loaded * 1e3);
     for (name, measure) in ROWS {
         if wanted(name) {
-            report(name, "/s", median(runs, |run| measure(&engine, run)));
+            let unit = if name == "engine/resume-2000" {
+                "/s"
+            } else {
+                "tok/s"
+            };
+            report(name, unit, median(runs, |run| measure(&engine, run)));
         }
     }
     if wanted("engine/switch-us") || wanted("engine/resume-us") {
