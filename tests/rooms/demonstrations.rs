@@ -19,3 +19,9 @@ fn two_sleepers_take_turns_in_whatever_order_the_kernel_runs_them() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_launch_preset_gives_what_its_word_says() {
+    let told = crate::launch_presets::story().await;
+    assert_eq!(told, include_str!("examples/launch_presets.txt"));
+}

@@ -29,6 +29,9 @@ mod files;
 mod generations;
 mod images;
 mod journal;
+#[expect(dead_code, reason = "its `main` is for `cargo run --example`")]
+#[path = "examples/launch_presets.rs"]
+mod launch_presets;
 mod messages;
 mod objects;
 mod outside;

@@ -21,7 +21,9 @@ use serde_json::{Value, json};
 use stage::{Line, OneImage, Stage};
 use steward_kernel::capability::{Constraints, Grant, Resource, Right, workspace_defaults};
 use steward_kernel::human::{LineKind, Preview};
-use steward_kernel::{Code, Exit, KernelEvent, Pid, Program, Submission, Sys, SysError};
+use steward_kernel::{
+    Code, Exit, JournalQuery, KernelEvent, Pid, Program, Submission, Sys, SysError,
+};
 
 const SOURCE: &str = "\
 def price(items):
@@ -227,6 +229,12 @@ pub(crate) async fn story() -> (String, Value) {
             Err(_) => break,
         }
     }
+    let done = JournalQuery {
+        kind: Some("executing".to_owned()),
+        limit: 100,
+        ..JournalQuery::default()
+    };
+    let effects = kernel.journal(done).await.unwrap().len();
     let lines = &told.lock().unwrap().lines;
     let refused = lines.iter().filter(|line| line.refused).count();
     let summary = json!({
@@ -235,6 +243,7 @@ pub(crate) async fn story() -> (String, Value) {
         "calls": lines.iter().filter(|line| line.is_call()).count(),
         "refused": refused,
         "approvals": asked,
+        "effects": effects,
         "checkpoints": checkpoints,
         "patch_applied": mended,
         "protected_file_untouched": kept,

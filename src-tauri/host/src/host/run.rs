@@ -1,10 +1,10 @@
 //! Commands that start a run.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use steward_kernel::budget::Budget;
-use steward_kernel::capability::{self, Grant, Resource, Right};
+use steward_kernel::capability::{self, FileAccess};
 use steward_kernel::{Pid, Submission};
 
 use super::Host;
@@ -116,7 +116,7 @@ impl Host {
         let submission = Submission {
             image,
             goal,
-            grants: grants(&workspace, access),
+            grants: capability::workspace_grants(&workspace, file_access(access)),
             workspace,
             after,
             budget: budget.within(self.config().budget()),
@@ -142,21 +142,13 @@ impl Host {
     }
 }
 
-/// The rights a run starts with: those of every run, with what the person says of the files.
-fn grants(root: &Path, access: Access) -> Vec<Grant> {
-    let changes = |grant: &Grant| grant.rights.contains(&Right::Write);
-    let mut grants = capability::workspace_defaults(root);
+/// The same, as the kernel has it.
+fn file_access(access: Access) -> FileAccess {
     match access {
-        Access::Read => grants.retain(|grant| !changes(grant)),
-        Access::Edit => {}
-        Access::Full => {
-            grants.retain(|grant| !changes(grant));
-            let root = root.to_owned();
-            let rights = [Right::Write, Right::Delete];
-            grants.push(Grant::allow(Resource::Workspace { root }, rights));
-        }
+        Access::Read => FileAccess::Read,
+        Access::Edit => FileAccess::Edit,
+        Access::Full => FileAccess::Full,
     }
-    grants
 }
 
 /// Nothing here runs programs confined, and none runs any other way.
@@ -176,38 +168,7 @@ fn no_programs(shell: ShellAccess) -> Result<(), Problem> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use steward_kernel::capability::Stance;
-
     use super::*;
-
-    #[test]
-    fn what_a_run_may_do_to_files_is_what_the_person_said() {
-        let root = Path::new("/w");
-        let workspace = Resource::Workspace {
-            root: root.to_owned(),
-        };
-        let told = |access, right| {
-            let grants = grants(root, access);
-            let about = grants
-                .iter()
-                .filter(|grant| grant.resource == workspace && grant.rights.contains(&right));
-            about.map(|grant| grant.stance).collect::<Vec<_>>()
-        };
-        let table = [
-            (Access::Read, Right::Read, vec![Stance::Allow]),
-            (Access::Read, Right::Write, vec![]),
-            (Access::Read, Right::Delete, vec![]),
-            (Access::Edit, Right::Read, vec![Stance::Allow]),
-            (Access::Edit, Right::Write, vec![Stance::Ask]),
-            (Access::Edit, Right::Delete, vec![Stance::Ask]),
-            (Access::Full, Right::Read, vec![Stance::Allow]),
-            (Access::Full, Right::Write, vec![Stance::Allow]),
-            (Access::Full, Right::Delete, vec![Stance::Allow]),
-        ];
-        for (access, right, stances) in table {
-            assert_eq!(told(access, right), stances, "{access:?} {right:?}");
-        }
-    }
 
     #[test]
     fn a_shell_fails_closed() {

@@ -4,6 +4,7 @@
 //! [`decide`] is the only judge of a [`Need`]; [`explain`] is the same judge, telling its reasons;
 //! [`narrow`] makes what a process passes on, never looser than what it holds.
 
+mod access;
 mod constraints;
 mod decide;
 mod lease;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::process::Pid;
 use crate::provider::Digest;
 
+pub use access::{FileAccess, workspace_grants};
 pub use constraints::{AnyOf, CONSTRAINTS_MOST, Constraints, Daily, Facts, Holds, PATTERNS_MOST};
 pub use decide::{Explanation, Looked, Verdict, Why, decide, explain};
 pub use lease::{Lease, Now, Steady};
