@@ -13,7 +13,7 @@ BENEATH = {
     "caps": ["explain", "revoke"],
     "grants": ["revoke"],
     "policy": ["set"],
-    "checkpoints": ["list", "show", "diff", "create", "restore", "fork"],
+    "checkpoints": ["list", "show", "diff", "create", "restore", "fork", "replay"],
     "images": ["list", "show", "register", "schema"],
     "sched": ["set"],
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use steward_host::surface::{CheckpointDetail, CheckpointView};
+use steward_host::surface::{CheckpointDetail, CheckpointReplay, CheckpointView};
 use steward_host::{Command, Reply};
 
 use crate::Ended;
@@ -51,6 +51,14 @@ pub(crate) enum Verb {
         #[arg(value_parser = number())]
         id: u64,
     },
+    /// Run the program of one again on the answers that are recorded, without any effect.
+    ///
+    /// Exits with 1 where it does not make the recorded calls again.
+    Replay {
+        /// The checkpoint.
+        #[arg(value_parser = number())]
+        id: u64,
+    },
     /// Start a new process from one.
     Fork {
         /// The checkpoint.
@@ -68,6 +76,7 @@ pub(crate) async fn run(link: &mut Link, verb: Option<Verb>, printer: &Printer) 
             show(link, Command::CreateCheckpoint { pid, label }, printer).await
         }
         Verb::Diff { from, to } => diff(link, from, to, printer).await,
+        Verb::Replay { id } => replay(link, id, printer).await,
         Verb::Restore { id } => {
             let events = link.events().await?;
             let Reply::Checkpoint(restored) =
@@ -164,4 +173,22 @@ async fn diff(link: &mut Link, from: u64, to: u64, printer: &Printer) -> Ended {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn replay(link: &mut Link, id: u64, printer: &Printer) -> Ended {
+    let command = Command::ReplayCheckpoint { id };
+    let Reply::CheckpointReplay(replay) = link.request(command).await? else {
+        return Err(unexpected());
+    };
+    if printer.is_json() {
+        printer.json(&replay);
+    } else {
+        let CheckpointReplay { calls, verdict, .. } = &replay;
+        printer.line(&format!("{verdict}; calls answered from the record: {calls}"));
+    }
+    Ok(if replay.same {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

@@ -276,6 +276,7 @@ fn translated(request: ChatRequest) -> GenerateRequest {
         top_logprobs: 0,
         beams: beams as usize,
         speculate: true,
+        ignore_eos: false,
     }
 }
 

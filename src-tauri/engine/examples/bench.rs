@@ -125,6 +125,7 @@ const STREAMS: u32 = 16;
 fn request(prompt: Vec<u32>, max_tokens: usize) -> GenerateRequest {
     let mut request = GenerateRequest::new(Prompt::Tokens(prompt), max_tokens);
     request.speculate = false;
+    request.ignore_eos = true;
     request
 }
 

@@ -132,10 +132,15 @@ struct Running {
 }
 
 impl Running {
-    /// Lets it run for `quantum`, or less where the dice say so.
+    /// Lets it run for `quantum`, or less where the dice say so: by a smaller quantum, or by a pause
+    /// that comes when it comes.
     fn slice(&mut self, dice: &mut Dice, quantum: u32) -> Option<Generation> {
         let pause = Cancel::new();
         let mut until = dice.between(1, 6);
+        let quantum = match dice.below(2) {
+            0 => quantum.min(until as u32),
+            _ => quantum,
+        };
         let progress = self
             .session
             .run(Some(quantum), &pause, &Cancel::new(), &mut |event| {

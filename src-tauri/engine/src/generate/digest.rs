@@ -37,6 +37,7 @@ pub(super) fn request_digest(
     all.number(usize::from(request.logprobs));
     all.number(request.top_logprobs);
     all.number(request.beams);
+    all.number(usize::from(request.ignore_eos));
     Sha256::digest(&all.0).into()
 }
 

@@ -56,6 +56,9 @@ pub struct GenerateRequest {
     /// Whether tokens may be guessed from what followed before, so that some come sooner. It changes
     /// no token.
     pub speculate: bool,
+    /// Whether the answer goes on where the model would end it, so that work of a known length can
+    /// be measured; with neither a constraint nor a search.
+    pub ignore_eos: bool,
 }
 
 /// Most texts that a search follows.
@@ -80,6 +83,7 @@ impl GenerateRequest {
             top_logprobs: 0,
             beams: 1,
             speculate: true,
+            ignore_eos: false,
         }
     }
 
@@ -119,6 +123,13 @@ impl GenerateRequest {
         }
         if !(1..=MAX_BEAMS).contains(&self.beams) {
             return refuse(format!("`{}` beams: choose 1 to {MAX_BEAMS}", self.beams));
+        }
+        if self.ignore_eos && (self.constraint.is_some() || self.beams > 1) {
+            return refuse(
+                "`ignore_eos` does not go with a constraint or a search, which end the answer \
+                 themselves; leave it out"
+                    .to_owned(),
+            );
         }
         if self.beams > 1 {
             self.check_search()?;

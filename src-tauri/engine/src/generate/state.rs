@@ -339,7 +339,7 @@ impl State {
         };
         let usable = usable(&self.engine, logits);
         let id = self.sampler.choose(usable, allowed, text)?;
-        if self.engine.tokenizer().stops().contains(&id) {
+        if !self.request.ignore_eos && self.engine.tokenizer().stops().contains(&id) {
             return Ok(Some(Finish::Stop));
         }
         if let Some(grammar) = &mut branch.grammar {

@@ -3,12 +3,14 @@
 use steward_kernel::Pid;
 use steward_kernel::capability;
 use steward_kernel::checkpoint::{
-    CheckpointDetail as Detail, CheckpointInfo, OutsideEffect, Restored, Scene,
+    CheckpointDetail as Detail, CheckpointInfo, OutsideEffect, Replayed, Restored, Scene, Verdict,
 };
 use steward_kernel::escape::shown;
 
 use super::{Host, Surface};
-use crate::surface::{CheckpointDetail, CheckpointDiff, CheckpointView, Problem, Reply};
+use crate::surface::{
+    CheckpointDetail, CheckpointDiff, CheckpointReplay, CheckpointView, Problem, Reply,
+};
 
 impl Host {
     pub(super) async fn checkpoints(&self, pid: Option<u64>) -> Result<Reply, Problem> {
@@ -68,6 +70,20 @@ impl Host {
         Ok(Reply::Checkpoint(told))
     }
 
+    pub(super) async fn replay_checkpoint(&self, id: u64) -> Result<Reply, Problem> {
+        let Replayed {
+            checkpoint,
+            calls,
+            verdict,
+        } = self.kernel.replay(id).await?;
+        Ok(Reply::CheckpointReplay(CheckpointReplay {
+            checkpoint,
+            calls,
+            same: verdict == Verdict::Same,
+            verdict: sentence(&verdict),
+        }))
+    }
+
     /// A run of its own, with the rights a run starts with.
     pub(super) async fn fork_checkpoint(&self, id: u64) -> Result<Reply, Problem> {
         let scene = self.kernel.inspect_checkpoint(id).await?.scene;
@@ -117,6 +133,28 @@ fn facts(scene: &Scene) -> Vec<(String, String)> {
     ];
     let told = told.into_iter().filter(|(_, value)| !value.is_empty());
     told.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn sentence(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Same => "the program made every recorded call again".to_owned(),
+        Verdict::Diverged {
+            seq,
+            recorded,
+            made,
+        } if recorded == made => {
+            format!("at call {seq} the program made `{made}` with other arguments than recorded")
+        }
+        Verdict::Diverged {
+            seq,
+            recorded,
+            made,
+        } => format!("at call {seq} the program made `{made}`, not `{recorded}` as recorded"),
+        Verdict::Ended { seq, recorded } => {
+            format!("the program ended before call {seq}, `{recorded}`, which is recorded")
+        }
+        Verdict::BrokeDown => "the program broke down".to_owned(),
+    }
 }
 
 fn effect(effect: &OutsideEffect) -> String {

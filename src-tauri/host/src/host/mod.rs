@@ -234,6 +234,7 @@ impl Host {
                 self.create_checkpoint(pid, &label, by).await
             }
             Command::RestoreCheckpoint { id } => self.restore_checkpoint(id, by).await,
+            Command::ReplayCheckpoint { id } => self.replay_checkpoint(id).await,
             Command::ForkCheckpoint { id } => self.fork_checkpoint(id).await,
             Command::Images => self.images().await,
             Command::Image { name } => self.image(&name).await,

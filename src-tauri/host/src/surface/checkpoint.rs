@@ -46,3 +46,17 @@ pub struct CheckpointDiff {
     /// What differs, a line each (escaped); empty where nothing does.
     pub lines: Vec<String>,
 }
+
+/// How the replay of a checkpoint went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct CheckpointReplay {
+    /// The checkpoint.
+    pub checkpoint: u64,
+    /// System calls that were answered from its record.
+    pub calls: u64,
+    /// Whether the program made every recorded call again, in the same order.
+    pub same: bool,
+    /// How it went, in a sentence (escaped).
+    pub verdict: String,
+}

@@ -5,7 +5,7 @@ use ts_rs::TS;
 
 use super::approval::{ApprovalView, Decide, QuestionView};
 use super::capability::{CapabilityView, Explanation};
-use super::checkpoint::{CheckpointDetail, CheckpointDiff, CheckpointView};
+use super::checkpoint::{CheckpointDetail, CheckpointDiff, CheckpointReplay, CheckpointView};
 use super::image::{ImageDetail, ImageSource, ImageView};
 use super::journal::{Chain, ExportForm, LogQuery, LogRow, Verified};
 use super::machine::{Check, ModelView, Settings, SettingsChange};
@@ -145,6 +145,12 @@ pub enum Command {
         /// The checkpoint.
         id: u64,
     },
+    /// Runs a checkpoint's program on the answers that are recorded, without any effect; answers
+    /// [`Reply::CheckpointReplay`].
+    ReplayCheckpoint {
+        /// The checkpoint.
+        id: u64,
+    },
     /// Starts a new process from a checkpoint; answers [`Reply::Started`].
     ForkCheckpoint {
         /// The checkpoint.
@@ -265,6 +271,8 @@ pub enum Reply {
     Checkpoint(CheckpointDetail),
     /// What lies between two checkpoints.
     CheckpointDiff(CheckpointDiff),
+    /// How a replay went.
+    CheckpointReplay(CheckpointReplay),
     /// Images.
     Images {
         /// One entry an image, by name.

@@ -22,7 +22,7 @@ pub use approval::{
     Answer, ApprovalView, Decide, DiffKind, DiffLine, EffectView, QuestionView, RiskView, ScopeView,
 };
 pub use capability::{CapabilityStatus, CapabilityView, Explanation, LookedAt, StanceView};
-pub use checkpoint::{CheckpointDetail, CheckpointDiff, CheckpointView};
+pub use checkpoint::{CheckpointDetail, CheckpointDiff, CheckpointReplay, CheckpointView};
 pub use command::{Command, Reply};
 pub use event::Event;
 pub use image::{ImageDetail, ImageSource, ImageView};
