@@ -30,6 +30,8 @@ SETTINGS = [
     ("[budget]\ntokns = 1", "`tokns`"),
     ("[budget]\ntokens = -1", "line 2"),
     ("[approvals]\nexpire_minutes = 0", "`expire_minutes` is `0`"),
+    ("[journal]\nmib = 0", "`mib` of `[journal]` is `0`"),
+    ("[journal]\nentries = 3", "`entries` of `[journal]` is `3`"),
     ("= = =", "line 1"),
     ("a\x1b[31mb = 1", "\\u{1b}"),
     ('theme = "\\u202epink"', "\\u{202e}"),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use steward_kernel::Retention;
 use steward_kernel::budget::Budget;
 use steward_kernel::escape::shown as escape_line;
 
@@ -19,6 +20,11 @@ pub(crate) use scheduler::{SchedulerConfig, name_of as module_name};
 pub const DEFAULT_HOTKEY: &str = "Ctrl+Shift+Space";
 /// Minutes that an approval may wait at most: a year.
 const EXPIRE_MOST: u64 = 366 * 24 * 60;
+/// MiB that the journal may be set to at most: a tebibyte.
+const JOURNAL_MOST: u64 = 1 << 20;
+/// Entries of the journal that may be set to stay.
+const ENTRIES_LEAST: u64 = 1_000;
+const ENTRIES_MOST: u64 = 1_000_000_000;
 const LANGUAGES: [&str; 3] = ["system", "en", "zh"];
 const THEMES: [&str; 3] = ["system", "light", "dark"];
 
@@ -47,6 +53,8 @@ pub(crate) struct Config {
     budget: Budget,
     #[serde(default, skip_serializing_if = "ApprovalsConfig::is_empty")]
     approvals: ApprovalsConfig,
+    #[serde(default, skip_serializing_if = "JournalConfig::is_empty")]
+    journal: JournalConfig,
 }
 
 /// `[approvals]`.
@@ -61,6 +69,41 @@ struct ApprovalsConfig {
 impl ApprovalsConfig {
     fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// `[journal]`: when older entries go to archives beside it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JournalConfig {
+    /// MiB above which they go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mib: Option<u64>,
+    /// Newest entries, which stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<u64>,
+}
+
+impl JournalConfig {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        let refuse = |name: &str, value: u64, least: u64, most: u64| {
+            let message = format!("`{name}` of `[journal]` is `{value}`");
+            let hint = format!("use a number from {least} to {most}, or leave it out");
+            Err(Problem::new("invalid", message).hint(hint))
+        };
+        match (self.mib, self.entries) {
+            (Some(mib), _) if !(1..=JOURNAL_MOST).contains(&mib) => {
+                refuse("mib", mib, 1, JOURNAL_MOST)
+            }
+            (_, Some(entries)) if !(ENTRIES_LEAST..=ENTRIES_MOST).contains(&entries) => {
+                refuse("entries", entries, ENTRIES_LEAST, ENTRIES_MOST)
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -133,6 +176,16 @@ impl Config {
             .map(|minutes| minutes * 60_000)
     }
 
+    /// When older entries of the journal go to archives.
+    pub(crate) fn retention(&self) -> Retention {
+        let JournalConfig { mib, entries } = self.journal;
+        let default = Retention::default();
+        Retention {
+            bytes: mib.map_or(default.bytes, |mib| mib << 20),
+            rows: entries.unwrap_or(default.rows),
+        }
+    }
+
     pub(crate) fn with_scheduling(&self, change: SchedulingChange) -> Result<Self, Problem> {
         let config = Self {
             scheduler: self.scheduler.changed(change),
@@ -179,6 +232,7 @@ impl Config {
             .hint("write the whole path, beginning with /"));
         }
         self.scheduler.check()?;
+        self.journal.check()?;
         if let Some(minutes) = self.approvals.expire_minutes
             && !(1..=EXPIRE_MOST).contains(&minutes)
         {

@@ -128,6 +128,7 @@ impl Host {
         let kernel = Kernel::open(&paths.journal(), providers, images)
             .map_err(|error| unusable(&paths, error.into()))?;
         kernel.set_approval_lifetime(config.approval_lifetime());
+        kernel.set_retention(config.retention());
         let scheduler = config.scheduler();
         scheduler
             .apply(&kernel)
