@@ -6,10 +6,10 @@ from house import TestInHouse
 
 COMMANDS = [
     "ask", "undo", "run", "ps", "approvals", "answer", "pause", "resume", "interrupt", "kill", "message", "caps",
-    "grants", "policy", "checkpoints", "images", "objects", "sched", "log", "models", "doctor",
+    "grants", "policy", "checkpoints", "images", "objects", "sched", "log", "models", "bench", "doctor",
 ]
 BENEATH = {
-    "models": ["list", "get", "verify"],
+    "models": ["list", "get", "verify", "use"],
     "caps": ["explain", "revoke"],
     "grants": ["revoke"],
     "policy": ["set"],

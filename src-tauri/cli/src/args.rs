@@ -144,6 +144,14 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: Option<ModelVerb>,
     },
+    /// Measure how fast a model is on this machine.
+    Bench {
+        /// Its name, as `steward models` lists it; the one in use where absent.
+        model: Option<String>,
+        /// Threads to compute with; the machine's cores where absent.
+        #[arg(long, value_parser = number())]
+        threads: Option<u64>,
+    },
     /// Tell what works on this machine and what to do about what does not.
     Doctor,
 }
@@ -158,17 +166,24 @@ pub(crate) struct Pid {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelVerb {
-    /// List the catalogue.
+    /// List those of the catalogue, and those that are here, whoever fetched them, with whether they
+    /// fit in memory.
     List,
     /// Fetch a model; goes on from where an earlier try stopped.
     Get {
-        /// Its name; the default model where absent.
+        /// A name of the catalogue, or one of Hugging Face: `OWNER/REPO/FILE.gguf`, or
+        /// `OWNER/REPO:Q4_K_M` for the file with that in its name; the default model where absent.
         name: Option<String>,
     },
-    /// Compare a model's file with the catalogue's SHA-256.
+    /// Compare a model's file with the SHA-256 that it came with.
     Verify {
         /// Its name; the default model where absent.
         name: Option<String>,
+    },
+    /// Use a model from the next start on.
+    Use {
+        /// Its name, as `steward models` lists it, or the whole path of a GGUF file.
+        name: String,
     },
 }
 

@@ -84,6 +84,9 @@ async fn carry_out(args: Args, printer: &Printer) -> Ended {
     }
     let resume = match args.verb {
         Some(Verb::Models { verb }) => return models::run(verb, printer),
+        Some(Verb::Bench { model, threads }) => {
+            return models::bench(model.as_deref(), threads, printer);
+        }
         Some(Verb::Doctor) => return show::doctor(printer).await,
         None if !args.toggle => Resume::All,
         _ => Resume::Nothing,
@@ -139,7 +142,7 @@ async fn converse(args: Args, link: &mut Link, printer: &Printer) -> Ended {
         Some(Verb::Objects(it)) => show::objects(link, it.pid, printer).await,
         Some(Verb::Sched { verb }) => sched::run(link, verb, printer).await,
         Some(Verb::Log(args)) => journal::show(link, *args, printer).await,
-        None | Some(Verb::Models { .. } | Verb::Doctor) => {
+        None | Some(Verb::Models { .. } | Verb::Bench { .. } | Verb::Doctor) => {
             session::run(link, &args.workspace, printer).await
         }
     }

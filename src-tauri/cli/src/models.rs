@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use steward_host::{Models, Progress};
+use steward_host::surface::FoundModel;
+use steward_host::{Models, Paths, Progress, Row, escape_line};
 
 use crate::Ended;
 use crate::args::ModelVerb;
@@ -24,6 +25,18 @@ pub(crate) fn run(verb: Option<ModelVerb>, printer: &Printer) -> Ended {
             tell(printer, &path?);
         }
         ModelVerb::Verify { name } => tell(printer, &models.verify(name.as_deref())?),
+        ModelVerb::Use { name } => {
+            let fitness = models.choose(&name, &Paths::from_env()?)?;
+            if printer.is_json() {
+                printer.json(&serde_json::json!({ "type": "model", "name": name, "fitness": fitness }));
+            } else {
+                printer.line(&format!(
+                    "{} is used from the next start on; {}",
+                    escape_line(&name),
+                    fitness.why
+                ));
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -58,7 +71,55 @@ fn list(models: &Models, printer: &Printer) {
         ));
         printer.line(&format!("  {}", model.good_for));
         printer.line(&format!("  {here}"));
+        if let Some(fitness) = model.fitness {
+            printer.line(&format!("  {}", fitness.why));
+        }
     }
+    for model in models.found() {
+        if printer.is_json() {
+            printer.json(&model);
+            continue;
+        }
+        let FoundModel {
+            name,
+            path,
+            bytes,
+            keeper,
+            licence,
+            fitness,
+        } = model;
+        printer.line(&name);
+        let size = format!("{} MB", bytes / 1_000_000);
+        let known = [size, fitness.kind, licence.unwrap_or_default()];
+        let known: Vec<_> = known.into_iter().filter(|part| !part.is_empty()).collect();
+        printer.line(&format!("  {}", known.join(", ")));
+        printer.line(&format!("  {path} ({keeper})"));
+        printer.line(&format!("  {}", fitness.why));
+    }
+}
+
+/// `steward bench`.
+pub(crate) fn bench(model: Option<&str>, threads: Option<u64>, printer: &Printer) -> Ended {
+    let models = Models::from_env()?;
+    let in_use = models.in_use(&Paths::from_env()?)?;
+    let model = Some(model.unwrap_or(&in_use));
+    let threads = threads.and_then(|threads| usize::try_from(threads).ok());
+    if !printer.is_json() {
+        printer.note(&format!(
+            "measuring {}; this takes up to a minute",
+            models.file(model)?.display()
+        ));
+    }
+    models.bench(model, threads, &mut |row: Row| {
+        if printer.is_json() {
+            printer.json(&serde_json::json!({
+                "bench": row.name, "about": row.about, "value": row.value, "unit": row.unit
+            }));
+        } else {
+            printer.line(&format!("{:>9.1} {:<9} {}", row.value, row.unit, row.about));
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Progress of a download: one line that is drawn anew, or a line every ten seconds where nobody

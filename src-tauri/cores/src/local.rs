@@ -74,7 +74,7 @@ impl Loader {
         let path = self.source.file.clone()?;
         let options = LoadOptions {
             threads: self.source.threads,
-            context: None,
+            context: Some(self.source.context as usize),
             ..LoadOptions::default()
         };
         let loaded = tokio::task::spawn_blocking(move || Engine::load(&path, &options));
@@ -300,6 +300,10 @@ pub(crate) fn explained(error: &EngineError) -> SysError {
         EngineError::Open { .. } => (
             Code::Unavailable,
             "fetch the model with `steward models get`",
+        ),
+        EngineError::DoesNotFit { .. } => (
+            Code::Unavailable,
+            "end other programs, or choose a smaller model: `steward models`",
         ),
         EngineError::Model { .. } | EngineError::Logits(_) => (
             Code::Unavailable,

@@ -9,6 +9,7 @@ use crate::generate::{Batch, Grammars, PrefixCache, Prompt};
 use crate::gguf::{Gguf, GgufError};
 use crate::info::ModelInfo;
 use crate::kv::{POSITIONS, Pages};
+use crate::memory::available_memory;
 use crate::model::{Config, Model};
 use crate::pool::{Pool, default_threads};
 use crate::text::{ChatTemplate, Message, Tokenizer};
@@ -29,6 +30,8 @@ pub struct LoadOptions {
     /// Bytes of keys and values to hold at most, those that are only kept for later included; by
     /// default 512 MiB, or what one whole context takes where that is more.
     pub kv_bytes: Option<u64>,
+    /// Bytes of memory that the weights may take; by default what the machine has left.
+    pub memory: Option<u64>,
 }
 
 /// One loaded model; a clone is the same one. Requests from several threads take turns, step by
@@ -52,11 +55,31 @@ struct Loaded {
 }
 
 impl Engine {
+    /// What a GGUF file says of itself, as far as that can be told without its weights.
+    ///
+    /// # Errors
+    /// As [`Engine::load`] has them; a file that passes may still fail there.
+    pub fn inspect(path: &Path) -> Result<ModelInfo, EngineError> {
+        let map = Gguf::map(path).map_err(|source| EngineError::Open {
+            path: path.to_owned(),
+            source,
+        })?;
+        let read = || {
+            let file = Gguf::parse(map)?;
+            ModelInfo::read(&file, &Config::read(&file)?, &file_name(path))
+        };
+        read().map_err(|source| EngineError::Model {
+            path: path.to_owned(),
+            source,
+        })
+    }
+
     /// Loads a GGUF file.
     ///
     /// # Errors
-    /// [`EngineError::Open`] where the file cannot be read, [`EngineError::Model`] where it is
-    /// damaged or of a kind that this engine does not run, with the field that is at fault.
+    /// [`EngineError::Open`] where the file cannot be read, [`EngineError::DoesNotFit`] where its
+    /// weights do not fit in memory, [`EngineError::Model`] where it is damaged or of a kind that
+    /// this engine does not run, with the field that is at fault.
     pub fn load(path: &Path, options: &LoadOptions) -> Result<Self, EngineError> {
         let open = |source| EngineError::Open {
             path: path.to_owned(),
@@ -69,16 +92,22 @@ impl Engine {
             )));
         }
         let map = Gguf::map(path).map_err(open)?;
+        let needed = map.len() as u64;
+        let left = options.memory.or_else(available_memory);
+        if let Some(available) = left.filter(|left| needed > *left) {
+            return Err(EngineError::DoesNotFit {
+                path: path.to_owned(),
+                needed,
+                available,
+            });
+        }
         let pool = Pool::new(threads).map_err(open)?;
         let batch = Batch::start().map_err(open)?;
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let mut loaded =
-            Loaded::read(map, pool, batch, (&name, options.kv_bytes)).map_err(|source| {
-                EngineError::Model {
-                    path: path.to_owned(),
-                    source,
-                }
-            })?;
+        let loaded = Loaded::read(map, pool, batch, (&file_name(path), options.kv_bytes));
+        let mut loaded = loaded.map_err(|source| EngineError::Model {
+            path: path.to_owned(),
+            source,
+        })?;
         loaded.info.threads = threads;
         if let Some(context) = options.context {
             if !(1..=loaded.info.context).contains(&context) {
@@ -93,6 +122,7 @@ impl Engine {
             loaded: Arc::new(loaded),
         })
     }
+
     /// What the model is.
     pub fn info(&self) -> &ModelInfo {
         &self.loaded.info
@@ -223,6 +253,11 @@ impl Engine {
         hash.update(self.loaded.model.digest()?);
         Ok(self.loaded.digest.get_or_init(|| hash.finalize().into()))
     }
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_stem().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 impl Loaded {

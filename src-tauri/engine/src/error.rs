@@ -15,6 +15,19 @@ pub enum EngineError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// The model's weights take more memory than there is.
+    #[error(
+        "the model `{}` takes {} MiB of memory and {} MiB are left",
+        path.display(), needed >> 20, available >> 20
+    )]
+    DoesNotFit {
+        /// The file that was asked for.
+        path: PathBuf,
+        /// Bytes that its weights take.
+        needed: u64,
+        /// Bytes that are left.
+        available: u64,
+    },
     /// The model file is damaged or of a kind this engine cannot run.
     #[error("cannot load the model `{}`: {source}", path.display())]
     Model {

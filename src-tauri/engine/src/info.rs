@@ -1,4 +1,6 @@
 use crate::gguf::{Gguf, GgufError};
+use crate::kv::POSITIONS;
+use crate::memory::BESIDES;
 use crate::model::Config;
 
 /// What a model file says of itself.
@@ -24,6 +26,8 @@ pub struct ModelInfo {
     pub width: usize,
     /// Bytes of the file.
     pub bytes: u64,
+    /// Bytes of keys and values that a token of context takes.
+    pub token_bytes: u64,
     /// Whether the file has a chat template.
     pub chat: bool,
     /// Threads that compute.
@@ -33,6 +37,12 @@ pub struct ModelInfo {
 }
 
 impl ModelInfo {
+    /// Bytes of memory that the model takes with a context of so many tokens in use.
+    pub fn needs(&self, context: usize) -> u64 {
+        let cache = self.token_bytes.saturating_mul(context as u64);
+        self.bytes.saturating_add(cache).saturating_add(BESIDES)
+    }
+
     pub(crate) fn read(
         file: &Gguf,
         config: &Config,
@@ -50,6 +60,7 @@ impl ModelInfo {
             layers: config.layers,
             width: config.width,
             bytes: file.size() as u64,
+            token_bytes: (config.kv_shape().page_bytes() / POSITIONS) as u64,
             chat: file.find_str("tokenizer.chat_template")?.is_some(),
             threads: 0,
             instructions: "",

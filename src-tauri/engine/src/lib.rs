@@ -22,6 +22,7 @@ mod gguf;
 mod info;
 mod kernels;
 mod kv;
+mod memory;
 mod model;
 mod pool;
 mod text;
@@ -35,4 +36,5 @@ pub use generate::{
 };
 pub use gguf::GgufError;
 pub use info::ModelInfo;
+pub use memory::available_memory;
 pub use text::{Message, Role};

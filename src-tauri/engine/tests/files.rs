@@ -341,6 +341,13 @@ fn bad_options_are_refused() {
         ),
         (
             LoadOptions {
+                memory: Some(4096),
+                ..LoadOptions::default()
+            },
+            "0 MiB are left",
+        ),
+        (
+            LoadOptions {
                 threads: Some(1 << 20),
                 context: None,
                 ..LoadOptions::default()
@@ -396,4 +403,23 @@ proptest! {
             let _ = engine.generate(&request, &Cancel::new(), &mut |_| ());
         }
     }
+}
+
+#[test]
+fn a_file_is_known_without_its_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tiny.gguf");
+    std::fs::write(&path, valid().bytes()).unwrap();
+    let told = Engine::inspect(&path).unwrap();
+    let engine = Engine::load(&path, &LoadOptions::default()).unwrap();
+    let info = engine.info();
+    assert_eq!(
+        (&told.name, told.context, told.parameters, told.token_bytes),
+        (&info.name, info.context, info.parameters, info.token_bytes)
+    );
+    assert!(told.token_bytes > 0);
+    assert_eq!(told.needs(10) - told.needs(0), 10 * told.token_bytes);
+    std::fs::write(&path, b"GGUF and no more").unwrap();
+    let error = Engine::inspect(&path).unwrap_err();
+    assert!(matches!(error, EngineError::Model { .. }), "{error}");
 }

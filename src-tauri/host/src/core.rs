@@ -1,26 +1,24 @@
 //! The core that the configuration names.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use steward_cores::{LoadState, LocalCore, Source};
 use steward_kernel::provider::LlmCore;
 use steward_kernel::{Code, SysError};
-use steward_net::Model;
 use tokio::sync::broadcast;
 
+use crate::models::Chosen;
 use crate::surface::{Event, Problem};
 
 /// The local engine for a model; loading is told as events.
 pub(crate) fn open(
-    model: &Model,
-    file: Result<PathBuf, Problem>,
+    model: &Chosen,
     threads: Option<usize>,
     events: &broadcast::Sender<Event>,
 ) -> Arc<dyn LlmCore> {
     let source = Source {
         model: model.name.clone(),
-        file: file.map_err(|problem| SysError {
+        file: model.file.clone().map_err(|problem| SysError {
             code: Code::Unavailable,
             message: problem.message,
             hint: problem.hint,

@@ -1,9 +1,10 @@
 //! What works on this machine, and what to do about what does not.
 
 use crate::host::{Attached, Host, Resume, attach};
+use crate::models::{Chosen, fitness_of};
 use crate::paths::Paths;
 use crate::settings::Config;
-use crate::surface::{Check, CheckState};
+use crate::surface::{Check, CheckState, Fit};
 
 /// Checks that need no running kernel.
 pub fn doctor(paths: &Paths) -> Vec<Check> {
@@ -65,11 +66,30 @@ fn model(config: Option<&Config>) -> Check {
     let chosen = crate::models::Models::from_env()
         .and_then(|models| models.chosen(config.unwrap_or(&Config::default())));
     match chosen {
-        Ok((model, Ok(path))) => {
-            let found = format!("{} at `{}`", model.name, path.display());
-            check("model", CheckState::Works, found, "")
+        Ok(Chosen {
+            name,
+            file: Ok(path),
+            ..
+        }) => {
+            let fits = fitness_of(&path);
+            let shown = steward_kernel::escape::shown(&path.to_string_lossy());
+            let found = format!("{name} at `{shown}`: {}", fits.why);
+            match fits.fits {
+                Fit::Fits => check("model", CheckState::Works, found, ""),
+                Fit::Tight => {
+                    let hint = "end other programs if the machine becomes slow";
+                    check("model", CheckState::Limited, found, hint)
+                }
+                Fit::DoesNotFit | Fit::Unusable => {
+                    let hint = "choose another one: `steward models use NAME`";
+                    check("model", CheckState::Missing, found, hint)
+                }
+            }
         }
-        Ok((_, Err(problem))) | Err(problem) => {
+        Ok(Chosen {
+            file: Err(problem), ..
+        })
+        | Err(problem) => {
             let hint = problem.hint.clone().unwrap_or_default();
             check("model", CheckState::Missing, problem.message, &hint)
         }

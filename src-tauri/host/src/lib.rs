@@ -26,6 +26,7 @@ pub use models::Models;
 pub use paths::Paths;
 pub use settings::DEFAULT_HOTKEY;
 pub use socket::Client;
+pub use steward_cores::Row;
 pub use steward_kernel::escape::{shown as escape_line, shown_lines as escape_lines};
 pub use steward_net::Progress;
 pub use surface::{Command, Event, Problem, Reply};

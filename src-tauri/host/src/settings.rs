@@ -147,6 +147,7 @@ impl Config {
             workspace,
             language,
             theme,
+            model,
         } = change;
         let config = Self {
             hotkey: hotkey.or_else(|| self.hotkey.clone()),
@@ -155,6 +156,7 @@ impl Config {
                 .or_else(|| self.workspace.clone()),
             language: language.or_else(|| self.language.clone()),
             theme: theme.or_else(|| self.theme.clone()),
+            model: model.or_else(|| self.model.clone()),
             ..self.clone()
         };
         config.check()?;
@@ -186,6 +188,13 @@ impl Config {
         }
     }
 
+    pub(crate) fn with_model(&self, name: &str) -> Self {
+        Self {
+            model: Some(name.to_owned()),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn with_scheduling(&self, change: SchedulingChange) -> Result<Self, Problem> {
         let config = Self {
             scheduler: self.scheduler.changed(change),
@@ -208,6 +217,7 @@ impl Config {
             language: or(&self.language, "system"),
             theme: or(&self.theme, "system"),
             model: model.to_owned(),
+            next_model: None,
         }
     }
 

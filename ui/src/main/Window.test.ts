@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { aProcess, emptyHouse, type FakeHouse } from "../lib/bridge.fake";
+import { aProcess, believableHouse, emptyHouse, type FakeHouse } from "../lib/bridge.fake";
 import { speak } from "../lib/i18n/index.svelte";
+import type { FitnessView } from "../lib/types/FitnessView";
 import { Stage } from "../testing";
 import Window from "./Window.svelte";
 
@@ -184,6 +185,21 @@ describe("settings", () => {
     stage.get("settings-theme").querySelector<HTMLInputElement>("[value=dark]")?.click();
     await stage.pass();
     expect(document.documentElement.dataset["theme"]).toBe("dark");
+  });
+
+  test("a model that is here can be chosen, one that cannot be run cannot", async () => {
+    const { models, found } = believableHouse();
+    const broken: FitnessView = { fits: "unusable", why: "the architecture `mamba` is not supported", kind: "" };
+    const others = [...found, { ...found[0]!, name: "mamba.gguf", fitness: broken }];
+    await open({ models, found: others });
+    await go("settings");
+    const rows = all("model-found");
+    expect(rows.map((row) => row.querySelector("[data-testid=model-use]") !== null)).toEqual([true, false]);
+    expect(rows[1]?.textContent).toContain("the architecture mamba is not supported");
+    rows[0]?.querySelector<HTMLButtonElement>("[data-testid=model-use]")?.click();
+    await stage.pass();
+    expect(calls("change_settings")).toMatchObject([{ model: "ollama:llama3.2:1b", theme: null }]);
+    expect(all("model-found")[0]?.textContent).toContain("from the next start");
   });
 
   test("a hotkey that is taken says so and stays editable", async () => {

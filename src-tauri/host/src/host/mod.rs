@@ -110,13 +110,13 @@ impl Host {
     async fn start(paths: Paths, lock: DataLock, resume: Resume) -> Result<Arc<Self>, Problem> {
         let config = Config::load(&paths)?;
         let models = Models::from_env()?;
-        let (model, file) = models
+        let model = models
             .chosen(&config)
             .map_err(|problem| problem.in_settings(&paths))?;
         let events = broadcast::channel(4096).0;
         let files: Arc<dyn Files> =
             Arc::new(WorkspaceFiles::open(paths.blobs())?.with_private(paths.data.clone()));
-        let core = core::open(&model, file, config.threads, &events);
+        let core = core::open(&model, config.threads, &events);
         let snapshots = FileSnapshots::open(paths.snapshots())
             .map_err(|e| unusable(&paths, Problem::new("unavailable", e.to_string())))?;
         let providers = Providers {
@@ -247,11 +247,9 @@ impl Host {
             Command::Doctor => Ok(Reply::Doctor {
                 checks: self.checks(),
             }),
-            Command::Models => Ok(Reply::Models {
-                models: self.models.list(),
-            }),
+            Command::Models => self.list_models().await,
             Command::Settings => Ok(self.settings()),
-            Command::ChangeSettings(change) => self.change_settings(change),
+            Command::ChangeSettings(change) => self.change_settings(change).await,
             Command::Toggle => self.toggle(),
             Command::Watch => Err(Problem::new(
                 "invalid",

@@ -8,7 +8,7 @@ use super::capability::{CapabilityView, Explanation};
 use super::checkpoint::{CheckpointDetail, CheckpointDiff, CheckpointReplay, CheckpointView};
 use super::image::{ImageDetail, ImageSource, ImageView};
 use super::journal::{Chain, ExportForm, LogQuery, LogRow, Verified};
-use super::machine::{Check, ModelView, Settings, SettingsChange};
+use super::machine::{Check, FoundModel, ModelView, Settings, SettingsChange};
 use super::object::ObjectView;
 use super::policy::{GrantView, PolicyChange, PolicyView};
 use super::problem::Problem;
@@ -297,10 +297,12 @@ pub enum Reply {
         /// One entry a check.
         checks: Vec<Check>,
     },
-    /// The catalogue.
+    /// Models.
     Models {
-        /// One entry a model.
+        /// One entry a model of the catalogue.
         models: Vec<ModelView>,
+        /// One entry a model that is here besides.
+        found: Vec<FoundModel>,
     },
     /// Settings.
     Settings(Settings),

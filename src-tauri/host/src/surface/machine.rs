@@ -50,8 +50,55 @@ pub struct ModelView {
     pub good_for: String,
     /// Where the file is, once it is there.
     pub path: Option<String>,
+    /// Whether it fits in the memory that is left, once it is there.
+    pub fitness: Option<FitnessView>,
     /// Whether it is the default.
     pub is_default: bool,
+}
+
+/// A model on this machine that is not in the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct FoundModel {
+    /// How it is named in commands and the settings (escaped).
+    pub name: String,
+    /// Its file (escaped).
+    pub path: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Whose folder it is in, such as `Ollama`.
+    pub keeper: String,
+    /// Its licence, where it is known.
+    pub licence: Option<String>,
+    /// Whether it fits in the memory that is left.
+    pub fitness: FitnessView,
+}
+
+/// Whether a model can run here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct FitnessView {
+    /// In a word.
+    pub fits: Fit,
+    /// Why, in a sentence.
+    pub why: String,
+    /// Its family, size and form; empty where it cannot be read.
+    pub kind: String,
+}
+
+/// How a model fits in the memory that is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Fit {
+    /// With room to spare.
+    Fits,
+    /// Only just.
+    Tight,
+    /// Not.
+    DoesNotFit,
+    /// It is damaged, or of a kind that is not run.
+    Unusable,
 }
 
 /// Settings.
@@ -68,6 +115,8 @@ pub struct Settings {
     pub theme: String,
     /// The model in use.
     pub model: String,
+    /// The one that is used from the next start on, where that is another.
+    pub next_model: Option<String>,
 }
 
 /// Settings to change; absent ones stay.
@@ -86,4 +135,7 @@ pub struct SettingsChange {
     /// A new theme.
     #[serde(default)]
     pub theme: Option<String>,
+    /// Another model, from the next start on.
+    #[serde(default)]
+    pub model: Option<String>,
 }

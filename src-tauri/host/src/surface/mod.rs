@@ -29,7 +29,9 @@ pub use image::{ImageDetail, ImageSource, ImageView};
 pub use journal::{
     Ancestor, ApprovalTold, Authority, Chain, ExportForm, LogQuery, LogRow, Verified,
 };
-pub use machine::{Check, CheckState, ModelView, Settings, SettingsChange};
+pub use machine::{
+    Check, CheckState, Fit, FitnessView, FoundModel, ModelView, Settings, SettingsChange,
+};
 pub use object::ObjectView;
 pub use policy::{GrantView, PolicyChange, PolicyRule, PolicyScope, PolicyView};
 pub use problem::Problem;

@@ -4,6 +4,7 @@ import type { ApprovalView } from "../types/ApprovalView";
 import type { CapabilityView } from "../types/CapabilityView";
 import type { Check } from "../types/Check";
 import type { CheckpointView } from "../types/CheckpointView";
+import type { FoundModel } from "../types/FoundModel";
 import type { GrantView } from "../types/GrantView";
 import type { LogRow } from "../types/LogRow";
 import type { ModelView } from "../types/ModelView";
@@ -36,6 +37,7 @@ export interface FakeHouse {
   verified: Verified;
   checks: Check[];
   models: ModelView[];
+  found: FoundModel[];
   settings: Settings;
 }
 
@@ -53,12 +55,14 @@ export function emptyHouse(): FakeHouse {
     verified: { ok: true, rows: 0, first_bad: null, words: "signed to the last row" },
     checks: [],
     models: [],
+    found: [],
     settings: {
       hotkey: "Ctrl+Shift+Space",
       workspace: HOME,
       language: "system",
       theme: "system",
       model: "SmolLM2 135M",
+      next_model: null,
     },
   };
 }
@@ -111,7 +115,26 @@ export function believableHouse(): FakeHouse {
       memory_mib: 320,
       good_for: "Short summaries and simple file work; quick on any machine.",
       path: "/home/mei/.local/share/steward/models/SmolLM2-135M-Instruct.Q4_1.gguf",
+      fitness: {
+        fits: "fits",
+        why: "fits: needs 333 MiB with a context of 8192 tokens, 9120 MiB are left",
+        kind: "llama, 135 M weights, Q4_1",
+      },
       is_default: true,
+    },
+  ];
+  house.found = [
+    {
+      name: "ollama:llama3.2:1b",
+      path: "/home/mei/.ollama/models/blobs/sha256-74701a8c35f6c8d9a4b91f3f3497643001d63e0c7a84e085bed452548fa88d45",
+      bytes: 1_321_082_688,
+      keeper: "Ollama",
+      licence: null,
+      fitness: {
+        fits: "tight",
+        why: "tight: needs 1448 MiB with a context of 4096 tokens, 1800 MiB are left",
+        kind: "llama, 1236 M weights, Q8_0",
+      },
     },
   ];
   return house;

@@ -68,7 +68,14 @@ export class House {
   }
 
   async changeSettings(change: Partial<SettingsChange>): Promise<Problem | null> {
-    const whole: SettingsChange = { hotkey: null, workspace: null, language: null, theme: null, ...change };
+    const whole: SettingsChange = {
+      hotkey: null,
+      workspace: null,
+      language: null,
+      theme: null,
+      model: null,
+      ...change,
+    };
     const reply = await ask(this.bridge, { command: "change_settings", ...whole }, "settings");
     if (reply.reply === "error") return reply;
     this.settings = reply;
