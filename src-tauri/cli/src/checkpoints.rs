@@ -184,7 +184,9 @@ async fn replay(link: &mut Link, id: u64, printer: &Printer) -> Ended {
         printer.json(&replay);
     } else {
         let CheckpointReplay { calls, verdict, .. } = &replay;
-        printer.line(&format!("{verdict}; calls answered from the record: {calls}"));
+        printer.line(&format!(
+            "{verdict}; calls answered from the record: {calls}"
+        ));
     }
     Ok(if replay.same {
         ExitCode::SUCCESS

@@ -28,7 +28,9 @@ pub(crate) fn run(verb: Option<ModelVerb>, printer: &Printer) -> Ended {
         ModelVerb::Use { name } => {
             let fitness = models.choose(&name, &Paths::from_env()?)?;
             if printer.is_json() {
-                printer.json(&serde_json::json!({ "type": "model", "name": name, "fitness": fitness }));
+                printer.json(
+                    &serde_json::json!({ "type": "model", "name": name, "fitness": fitness }),
+                );
             } else {
                 printer.line(&format!(
                     "{} is used from the next start on; {}",

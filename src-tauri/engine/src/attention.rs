@@ -70,10 +70,11 @@ impl Partial {
     }
 }
 
-/// One query: its vector, scaled by `1 / sqrt(head_len)`, and the positions it sees.
+/// One query: its vector, scaled, and the positions it sees: up to `positions`, from `first` on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Query<'a> {
     pub(crate) vector: &'a [f32],
+    pub(crate) first: usize,
     pub(crate) positions: usize,
 }
 
@@ -89,7 +90,8 @@ pub(crate) fn attend(
     partials: &mut [Partial],
 ) {
     merged.iter_mut().for_each(Partial::clear);
-    for segment in segments {
+    let first = queries.iter().map(|query| query.first).min().unwrap_or(0);
+    for segment in segments.start.max(first / SEGMENT)..segments.end {
         attend_segment(isa, cache, place, segment, queries, partials);
         for (merged, partial) in merged.iter_mut().zip(&*partials) {
             merged.merge(partial);
@@ -149,9 +151,12 @@ fn attend_some<const Q: usize>(
         &pages[..count],
         scores.each_mut().map(|scores| &mut scores[..width]),
     );
-    for ((partial, scores), &seen) in partials.iter_mut().zip(&mut scores).zip(&seen) {
+    let hidden = queries.map(|query| query.first.saturating_sub(first));
+    let ranges = hidden.into_iter().zip(seen);
+    for ((partial, scores), (hidden, seen)) in partials.iter_mut().zip(&mut scores).zip(ranges) {
         partial.clear();
-        if seen > 0 {
+        if seen > hidden {
+            scores[..hidden].fill(f32::NEG_INFINITY);
             (partial.peak, partial.sum) = softmax_terms(isa, &mut scores[..width], seen);
         } else {
             scores.fill(0.0);
@@ -242,7 +247,7 @@ mod tests {
         }
 
         fn expected(&self, query: Query<'_>) -> Vec<f64> {
-            let terms: Vec<f64> = self.keys[..query.positions]
+            let terms: Vec<f64> = self.keys[query.first..query.positions]
                 .iter()
                 .map(|key| {
                     let products = key.iter().zip(query.vector);
@@ -255,7 +260,7 @@ mod tests {
             let total: f64 = terms.iter().sum();
             (0..self.head_len)
                 .map(|d| {
-                    let terms = terms.iter().zip(&self.values);
+                    let terms = terms.iter().zip(&self.values[query.first..]);
                     terms
                         .map(|(term, value)| term * f64::from(value[d]))
                         .sum::<f64>()
@@ -269,6 +274,8 @@ mod tests {
     fn agrees_with_plain_attention_however_queries_are_batched() {
         for head_len in [16, 48, 64, 128] {
             for positions in [1, 2, 15, 63, 64, 65, 128, 129, 300] {
+                // What a window leaves out: nothing, some, whole segments.
+                let firsts = [0, 5, 130];
                 let case = Case::new(head_len, positions);
                 let vectors: Vec<Vec<f32>> = (0..14)
                     .map(|q| {
@@ -282,6 +289,7 @@ mod tests {
                     .enumerate()
                     .map(|(index, vector)| Query {
                         vector,
+                        first: firsts[index % 3].min(positions.saturating_sub(index * 23 + 1)),
                         positions: positions.saturating_sub(index * 23).max(1),
                     })
                     .collect();

@@ -96,7 +96,7 @@ fn damage_is_named() {
             |f| {
                 f.set("llama.block_count", Field::U32(3));
             },
-            "tensor `blk.2.attn_norm.weight` is missing",
+            "tensor `blk.2.attn_q.weight` is missing",
         ),
         (
             |f| {
@@ -207,8 +207,8 @@ fn damage_is_named() {
             "`general.alignment`",
         ),
         (
-            |f| f.tensor("blk.1.attn_k.weight").kind = 12,
-            "tensor `blk.1.attn_k.weight` has type `Q4_K`",
+            |f| f.tensor("blk.1.attn_k.weight").kind = 11,
+            "tensor `blk.1.attn_k.weight` has type `Q3_K`",
         ),
         (
             |f| f.tensor("blk.1.attn_k.weight").kind = 77,

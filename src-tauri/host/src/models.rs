@@ -74,9 +74,15 @@ impl Models {
     pub fn found(&self) -> Vec<FoundModel> {
         let listed = |found: &Found| {
             let models = self.catalogue.models().iter();
-            models.map(|model| self.folder.join(&model.file)).any(|file| file == found.path)
+            models
+                .map(|model| self.folder.join(&model.file))
+                .any(|file| file == found.path)
         };
-        let others = self.shelves.all().into_iter().filter(|found| !listed(found));
+        let others = self
+            .shelves
+            .all()
+            .into_iter()
+            .filter(|found| !listed(found));
         others
             .map(|found| FoundModel {
                 name: shown(&found.name),
@@ -126,8 +132,11 @@ impl Models {
         let found = self.named(name)?;
         let origin = Origin::beside(&found.path).ok_or_else(|| {
             let name = shown(name);
-            Problem::new("unavailable", format!("nothing is known of `{name}` to compare it with"))
-                .hint("only models that Steward fetched can be verified")
+            Problem::new(
+                "unavailable",
+                format!("nothing is known of `{name}` to compare it with"),
+            )
+            .hint("only models that Steward fetched can be verified")
         })?;
         origin.verify(&found.path).map_err(problem)?;
         Ok(found.path)

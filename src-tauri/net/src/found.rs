@@ -180,7 +180,7 @@ fn gguf_files(shelf: &Path) -> Vec<(PathBuf, u64)> {
     files
         .filter_map(|path| {
             let meta = std::fs::metadata(&path).ok()?;
-            meta.is_file().then(|| (path, meta.len()))
+            meta.is_file().then_some((path, meta.len()))
         })
         .collect()
 }
@@ -225,8 +225,7 @@ fn ollama_models(shelf: &Path) -> Vec<Found> {
     for path in files_below(&manifests) {
         let small = std::fs::metadata(&path).is_ok_and(|meta| meta.len() <= MANIFEST);
         let text = small.then(|| std::fs::read(&path).ok()).flatten();
-        let Some(manifest) =
-            text.and_then(|text| serde_json::from_slice::<Manifest>(&text).ok())
+        let Some(manifest) = text.and_then(|text| serde_json::from_slice::<Manifest>(&text).ok())
         else {
             continue;
         };
@@ -305,7 +304,10 @@ mod tests {
         ] {
             write(&ollama.join("manifests").join(path), manifest.as_bytes());
         }
-        write(&ollama.join("manifests/registry.ollama.ai/library/bad/1"), b"{");
+        write(
+            &ollama.join("manifests/registry.ollama.ai/library/bad/1"),
+            b"{",
+        );
         let escape = manifest.replace(&digest, "../../etc/passwd");
         write(
             &ollama.join("manifests/registry.ollama.ai/library/bad/2"),
@@ -325,7 +327,11 @@ mod tests {
                 ("lmstudio:p/q/x.gguf", 4, Keeper::LmStudio),
                 ("o/r/m-q4_0.gguf", 3, Keeper::HuggingFace),
                 ("o/r/m-q8_0.gguf", 2, Keeper::Steward),
-                ("ollama:registry.ollama.ai/some/one:latest", 5, Keeper::Ollama),
+                (
+                    "ollama:registry.ollama.ai/some/one:latest",
+                    5,
+                    Keeper::Ollama
+                ),
                 ("ollama:small:1b", 5, Keeper::Ollama),
             ]
         );

@@ -82,7 +82,11 @@ impl Client {
             if from > 0 {
                 request = request.header(header::RANGE, format!("bytes={from}-"));
             }
-            if let Some(token) = self.token.as_ref().filter(|_| url.origin() == self.base.origin()) {
+            if let Some(token) = self
+                .token
+                .as_ref()
+                .filter(|_| url.origin() == self.base.origin())
+            {
                 request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
             }
             let response = request.call().map_err(|e| Failed::Offline(why(&e)))?;

@@ -203,7 +203,9 @@ impl Hub {
     pub fn from_env(models: PathBuf) -> Result<Self, Error> {
         let var = |name| {
             let value = std::env::var(name).ok();
-            value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+            value
+                .map(|value| value.trim().to_owned())
+                .filter(|value| !value.is_empty())
         };
         let endpoint = var("HF_ENDPOINT");
         Self::new(
@@ -293,10 +295,7 @@ impl Hub {
         let offline = |why: String| Error::Offline {
             url: shown(&url),
             why,
-            by_hand: (
-                "the file".to_owned(),
-                self.models.join(wanted.repository()),
-            ),
+            by_hand: ("the file".to_owned(), self.models.join(wanted.repository())),
         };
         let response = match self.client.get(&url, "application/json", 0) {
             Ok(response) => response,

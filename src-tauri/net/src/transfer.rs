@@ -74,11 +74,7 @@ impl Transfer<'_> {
     }
 
     /// One connection.
-    fn receive(
-        &self,
-        part: &mut Part,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<(), Failed> {
+    fn receive(&self, part: &mut Part, progress: &mut dyn FnMut(Progress)) -> Result<(), Failed> {
         let remote = self.remote;
         let response = self.client.get(&remote.url, "*/*", part.bytes)?;
         match response.status().as_u16() {

@@ -48,7 +48,9 @@ pub enum GgufError {
         found: u32,
     },
     /// A tensor type that exists and that this engine has no kernel for.
-    #[error("{field} has type `{found}`: use a file with Q4_0, Q4_1, Q8_0, F16 and F32 tensors")]
+    #[error(
+        "{field} has type `{found}`: use a file with Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, F16, BF16 or F32 tensors"
+    )]
     UnsupportedTensor {
         /// The tensor.
         field: String,
@@ -82,7 +84,9 @@ pub enum GgufError {
         problem: String,
     },
     /// A model family this engine does not run.
-    #[error("unknown architecture `{found}` in `general.architecture`: this engine runs `llama`")]
+    #[error(
+        "unknown architecture `{found}` in `general.architecture`: this engine runs `llama`, `qwen2`, `qwen3` and `gemma3`"
+    )]
     Architecture {
         /// The architecture in the file.
         found: String,

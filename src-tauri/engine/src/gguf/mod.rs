@@ -128,6 +128,11 @@ impl Gguf {
             .fold(0, u64::saturating_add)
     }
 
+    /// The names of all tensors, in their order.
+    pub(crate) fn tensor_names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
     pub(crate) fn find_tensor(&self, name: &str) -> Option<&TensorInfo> {
         self.tensors.get(name)
     }
@@ -220,6 +225,22 @@ impl Gguf {
                     .collect()
             }
             Some(_) => Err(GgufError::invalid(field, "not an array of strings")),
+            None => Err(GgufError::Missing { field }),
+        }
+    }
+
+    /// An array of floats, read out of the file.
+    pub(crate) fn floats(&self, key: &str) -> Result<Vec<f32>, GgufError> {
+        let field = format!("`{key}`");
+        match self.get(key) {
+            Some(Value::Array(array)) if array.element == Kind::F32 => {
+                let bytes = self.map[array.bytes.clone()].as_chunks::<4>().0;
+                Ok(bytes
+                    .iter()
+                    .map(|bytes| f32::from_le_bytes(*bytes))
+                    .collect())
+            }
+            Some(_) => Err(GgufError::invalid(field, "not an array of floats")),
             None => Err(GgufError::Missing { field }),
         }
     }

@@ -10,12 +10,24 @@ const MAX_DIMS: u32 = 4;
 pub(crate) enum TensorType {
     F32,
     F16,
+    BF16,
     /// Blocks of 32: an f16 scale and 16 bytes of nibbles, `w = d * (q - 8)`.
     Q4_0,
     /// Blocks of 32: an f16 scale, an f16 minimum and 16 bytes of nibbles, `w = d * q + m`.
     Q4_1,
+    /// As Q4_0 with a fifth bit, four bytes of these before the nibbles, `w = d * (q - 16)`.
+    Q5_0,
+    /// As Q4_1 with a fifth bit, `w = d * q + m`.
+    Q5_1,
     /// Blocks of 32: an f16 scale and 32 signed bytes, `w = d * q`.
     Q8_0,
+    /// Blocks of 256: f16 scale and minimum, eight scales and minimums of six bits, nibbles,
+    /// `w = d * s * q - m * t`.
+    Q4K,
+    /// As Q4_K with a fifth bit.
+    Q5K,
+    /// Blocks of 256: six bits, 16 scales of eight, an f16 scale, `w = d * s * (q - 32)`.
+    Q6K,
 }
 
 impl TensorType {
@@ -31,20 +43,20 @@ impl TensorType {
             1 => Ok(Self::F16),
             2 => Ok(Self::Q4_0),
             3 => Ok(Self::Q4_1),
+            6 => Ok(Self::Q5_0),
+            7 => Ok(Self::Q5_1),
             8 => Ok(Self::Q8_0),
-            6 => unsupported("Q5_0"),
-            7 => unsupported("Q5_1"),
+            12 => Ok(Self::Q4K),
+            13 => Ok(Self::Q5K),
+            14 => Ok(Self::Q6K),
+            30 => Ok(Self::BF16),
             9 => unsupported("Q8_1"),
             10 => unsupported("Q2_K"),
             11 => unsupported("Q3_K"),
-            12 => unsupported("Q4_K"),
-            13 => unsupported("Q5_K"),
-            14 => unsupported("Q6_K"),
             15 => unsupported("Q8_K"),
             16..=23 | 29 => unsupported("IQ"),
             24..=27 => unsupported("integer"),
             28 => unsupported("F64"),
-            30 => unsupported("BF16"),
             34 | 35 => unsupported("TQ"),
             39 => unsupported("MXFP4"),
             _ => Err(GgufError::UnknownType {
@@ -57,8 +69,9 @@ impl TensorType {
     /// Elements that share a block.
     pub(crate) fn block_len(self) -> usize {
         match self {
-            Self::F32 | Self::F16 => 1,
-            Self::Q4_0 | Self::Q4_1 | Self::Q8_0 => 32,
+            Self::F32 | Self::F16 | Self::BF16 => 1,
+            Self::Q4_0 | Self::Q4_1 | Self::Q5_0 | Self::Q5_1 | Self::Q8_0 => 32,
+            Self::Q4K | Self::Q5K | Self::Q6K => 256,
         }
     }
 
@@ -66,10 +79,15 @@ impl TensorType {
     pub(crate) fn block_bytes(self) -> usize {
         match self {
             Self::F32 => 4,
-            Self::F16 => 2,
+            Self::F16 | Self::BF16 => 2,
             Self::Q4_0 => 18,
             Self::Q4_1 => 20,
+            Self::Q5_0 => 22,
+            Self::Q5_1 => 24,
             Self::Q8_0 => 34,
+            Self::Q4K => 144,
+            Self::Q5K => 176,
+            Self::Q6K => 210,
         }
     }
 }

@@ -1,131 +1,15 @@
 //! The kernels for AVX2. A tile has one output row per lane, so sums never cross lanes.
-//!
-//! Q4_1: a product of a nibble and a signed byte is at most 15 * 127, so the sum of a row's 16
-//! pairs of a block, 30,480, fits the 16-bit lane that `maddubs` gives: one widening per block.
-//! Q8_0: `maddubs` wants one unsigned side, so the weight's sign moves to the activation; a pair
-//! is at most 2 * 128 * 127 = 32,512.
 
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
 
 use super::activations::ActBlock;
-use super::layout::{BLOCK, Expanded, Q4Block, Q8Block, TILE};
+use super::layout::{BLOCK, TILE};
 use super::{TileOut, portable};
 
 /// How far ahead of use weights are fetched when they are read once (a single column).
 const AHEAD: usize = 4096;
-
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn q4_tile<const N: usize>(tile: &[Q4Block], panel: &[ActBlock<N>]) -> TileOut<N> {
-    let nibble = _mm256_set1_epi8(15);
-    let mut sums = [[_mm256_setzero_ps(); 2]; N];
-    for (block, act) in tile.iter().zip(panel) {
-        if N == 1 {
-            prefetch(block);
-        }
-        let mut dots = [[_mm256_setzero_si256(); 2]; N];
-        for group in 0..4 {
-            let packed = [load(&block.quants[group][0]), load(&block.quants[group][1])];
-            for upper in 0..2 {
-                let weights = packed.map(|packed| {
-                    let packed = if upper == 0 {
-                        packed
-                    } else {
-                        _mm256_srli_epi16(packed, 4)
-                    };
-                    _mm256_and_si256(packed, nibble)
-                });
-                for (dots, act) in dots.iter_mut().zip(&act.quants) {
-                    add_pairs(dots, weights, act[4 * upper + group]);
-                }
-            }
-        }
-        let scale = [load_halves(&block.scale[0]), load_halves(&block.scale[1])];
-        let min = [load_halves(&block.min[0]), load_halves(&block.min[1])];
-        add_scaled(&mut sums, &dots, scale, min, act);
-    }
-    store(&sums)
-}
-
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn q4_expand(tile: &[Q4Block], out: &mut [Expanded]) {
-    for (block, out) in tile.iter().zip(out) {
-        let (low, high) = out.scale.split_at_mut(8);
-        store_floats(load_halves(&block.scale[0]), low);
-        store_floats(load_halves(&block.scale[1]), high);
-        let (low, high) = out.min.split_at_mut(8);
-        store_floats(load_halves(&block.min[0]), low);
-        store_floats(load_halves(&block.min[1]), high);
-        for group in 0..4 {
-            for half in 0..2 {
-                let packed = &block.quants[group][half];
-                for (out, packed) in out.quants[group][half].iter_mut().zip(packed) {
-                    *out = packed & 15;
-                }
-                for (out, packed) in out.quants[4 + group][half].iter_mut().zip(packed) {
-                    *out = packed >> 4;
-                }
-            }
-        }
-    }
-}
-
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn expanded_tile<const N: usize>(
-    tile: &[Expanded],
-    panel: &[ActBlock<N>],
-) -> TileOut<N> {
-    let mut sums = [[_mm256_setzero_ps(); 2]; N];
-    for (block, act) in tile.iter().zip(panel) {
-        let mut dots = [[_mm256_setzero_si256(); 2]; N];
-        for group in 0..8 {
-            let weights = [load(&block.quants[group][0]), load(&block.quants[group][1])];
-            for (dots, act) in dots.iter_mut().zip(&act.quants) {
-                add_pairs(dots, weights, act[group]);
-            }
-        }
-        let scale = load_floats(&block.scale);
-        let min = load_floats(&block.min);
-        add_scaled(&mut sums, &dots, scale, min, act);
-    }
-    store(&sums)
-}
-
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn q8_tile<const N: usize>(tile: &[Q8Block], panel: &[ActBlock<N>]) -> TileOut<N> {
-    let ones = _mm256_set1_epi16(1);
-    let mut sums = [[_mm256_setzero_ps(); 2]; N];
-    for (block, act) in tile.iter().zip(panel) {
-        if N == 1 {
-            prefetch(block);
-        }
-        let mut dots = [[_mm256_setzero_si256(); 2]; N];
-        for group in 0..8 {
-            let weights = [load(&block.quants[group][0]), load(&block.quants[group][1])];
-            let sizes = weights.map(|weights| _mm256_abs_epi8(weights));
-            for (dots, act) in dots.iter_mut().zip(&act.quants) {
-                let act = broadcast(act[group]);
-                for half in 0..2 {
-                    let signed = _mm256_sign_epi8(act, weights[half]);
-                    let pairs = _mm256_maddubs_epi16(sizes[half], signed);
-                    dots[half] = _mm256_add_epi32(dots[half], _mm256_madd_epi16(pairs, ones));
-                    keep_order(&mut dots[half]);
-                }
-            }
-        }
-        let scale = [load_halves(&block.scale[0]), load_halves(&block.scale[1])];
-        for column in 0..N {
-            let act_scale = _mm256_set1_ps(act.scale[column]);
-            for half in 0..2 {
-                let dot = _mm256_cvtepi32_ps(dots[column][half]);
-                let scale = _mm256_mul_ps(scale[half], act_scale);
-                sums[column][half] = _mm256_fmadd_ps(dot, scale, sums[column][half]);
-            }
-        }
-    }
-    store(&sums)
-}
 
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn half_product<const Q: usize>(
@@ -312,6 +196,11 @@ pub(super) fn float_tile<const N: usize>(tile: &[f32], input: [&[f32]; N]) -> Ti
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn bfloat_tile<const N: usize>(tile: &[u16], input: [&[f32]; N]) -> TileOut<N> {
+    portable::bfloat_tile(tile, input)
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn store_halves(values: &[f32], out: &mut [u16]) {
     let (values, rest) = values.as_chunks::<8>();
     let (chunks, out_rest) = out.as_chunks_mut::<8>();
@@ -380,45 +269,11 @@ fn add_across(values: __m256i) -> i32 {
     _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two)))
 }
 
-/// `dots[half] += weights[half] * act`, in pairs of bytes.
-#[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn add_pairs(dots: &mut [__m256i; 2], weights: [__m256i; 2], act: [u8; 4]) {
-    let act = broadcast(act);
-    for (dot, weights) in dots.iter_mut().zip(weights) {
-        *dot = _mm256_add_epi16(*dot, _mm256_maddubs_epi16(weights, act));
-        keep_order(dot);
-    }
-}
-
-/// `sums += dots * scale * act.scale + min * act.sum` for all columns.
-#[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn add_scaled<const N: usize>(
-    sums: &mut [[__m256; 2]; N],
-    dots: &[[__m256i; 2]; N],
-    scale: [__m256; 2],
-    min: [__m256; 2],
-    act: &ActBlock<N>,
-) {
-    let ones = _mm256_set1_epi16(1);
-    for column in 0..N {
-        let act_scale = _mm256_set1_ps(act.scale[column]);
-        let act_sum = _mm256_set1_ps(act.sum[column]);
-        for half in 0..2 {
-            let dot = _mm256_cvtepi32_ps(_mm256_madd_epi16(dots[column][half], ones));
-            let scale = _mm256_mul_ps(scale[half], act_scale);
-            let scaled = _mm256_fmadd_ps(dot, scale, sums[column][half]);
-            sums[column][half] = _mm256_fmadd_ps(min[half], act_sum, scaled);
-        }
-    }
-}
-
 /// Hides a value from LLVM, which would otherwise turn the chain of additions into a tree, with
 /// every product alive at once and half the tile spilled to the stack.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn keep_order(value: &mut __m256i) {
+pub(super) fn keep_order(value: &mut __m256i) {
     // SAFETY: the empty instruction reads and writes the named register only.
     unsafe {
         std::arch::asm!(
@@ -431,20 +286,20 @@ fn keep_order(value: &mut __m256i) {
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn broadcast(bytes: [u8; 4]) -> __m256i {
+pub(super) fn broadcast(bytes: [u8; 4]) -> __m256i {
     _mm256_set1_epi32(i32::from_ne_bytes(bytes))
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn load(bytes: &[u8; 32]) -> __m256i {
+pub(super) fn load(bytes: &[u8; 32]) -> __m256i {
     // SAFETY: the reference covers the 32 bytes; the load needs no alignment.
     unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn load_halves(bytes: &[u8; 16]) -> __m256 {
+pub(super) fn load_halves(bytes: &[u8; 16]) -> __m256 {
     // SAFETY: the reference covers the 16 bytes; the load needs no alignment.
     _mm256_cvtph_ps(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
 }
@@ -465,14 +320,14 @@ fn load_eight(values: &[f32; 8]) -> __m256 {
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn load_floats(values: &[f32; TILE]) -> [__m256; 2] {
+pub(super) fn load_floats(values: &[f32; TILE]) -> [__m256; 2] {
     let halves = values.as_chunks::<8>().0;
     [load_eight(&halves[0]), load_eight(&halves[1])]
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn store_floats(values: __m256, out: &mut [f32]) {
+pub(super) fn store_floats(values: __m256, out: &mut [f32]) {
     assert!(out.len() >= 8);
     // SAFETY: `out` holds at least eight floats; the store needs no alignment.
     unsafe { _mm256_storeu_ps(out.as_mut_ptr(), values) };
@@ -480,7 +335,7 @@ fn store_floats(values: __m256, out: &mut [f32]) {
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn store<const N: usize>(sums: &[[__m256; 2]; N]) -> TileOut<N> {
+pub(super) fn store<const N: usize>(sums: &[[__m256; 2]; N]) -> TileOut<N> {
     let mut out = [[0.0; TILE]; N];
     for (out, sums) in out.iter_mut().zip(sums) {
         let (low, high) = out.split_at_mut(8);

@@ -8,7 +8,8 @@ use std::arch::x86_64::*;
 use super::TileOut;
 use super::activations::ActBlock;
 use super::avx2::prefetch;
-use super::layout::{Q4Block, Q8Block, TILE};
+use super::blocks::{Q4Block, Q8Block};
+use super::layout::TILE;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
 pub(super) fn q4_tile<const N: usize>(tile: &[Q4Block], panel: &[ActBlock<N>]) -> TileOut<N> {

@@ -64,6 +64,18 @@ compiled_twice! {
 }
 
 compiled_twice! {
+    /// `gelu(gate) * up` with GELU's approximation by a hyperbolic tangent (Hendrycks and Gimpel
+    /// 2016), which is `x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x^3))`.
+    pub(crate) fn geglu(gate: &[f32; TILE], up: &[f32; TILE], out: &mut [f32; TILE]) {
+        const SLOPE: f32 = -1.595_769;
+        for ((out, gate), up) in out.iter_mut().zip(gate).zip(up) {
+            let inner = gate * (gate * gate).mul_add(0.044_715, 1.0);
+            *out = gate / (1.0 + exp(SLOPE * inner)) * up;
+        }
+    }
+}
+
+compiled_twice! {
     /// Turns the first `valid` scores into `exp(score - max)` and the rest into zero.
     /// Gives the maximum and the sum of the terms.
     pub(crate) fn softmax_terms(scores: &mut [f32], valid: usize) -> (f32, f32) {
@@ -135,13 +147,14 @@ fn total(mut sums: [f32; LANES]) -> f32 {
 /// 1.5 * 2^23: added to a small float it rounds it to a whole number, kept in the low bits.
 const ROUNDER: f32 = 12_582_912.0;
 
-/// `e^x` for `x` up to 88; below -87 it is zero. Range reduction by ln 2 in two parts and the
+/// `e^x`; from 88 on it is infinite, up to -87 zero. Range reduction by ln 2 in two parts and the
 /// Taylor series to degree 6; the relative error is below 3e-7.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     let clamped = if x > -87.0 { x } else { -87.0 };
+    let clamped = if clamped < 88.0 { clamped } else { 88.0 };
     let shifted = clamped.mul_add(std::f32::consts::LOG2_E, ROUNDER);
     let whole = shifted - ROUNDER;
     let rest = whole.mul_add(-LN_2_LOW, whole.mul_add(-LN_2_HIGH, clamped));
@@ -150,5 +163,10 @@ fn exp(x: f32) -> f32 {
         series = rest.mul_add(series, term);
     }
     let power = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
-    if x > -87.0 { series * power } else { 0.0 }
+    let term = if x < 88.0 {
+        series * power
+    } else {
+        f32::INFINITY
+    };
+    if x > -87.0 { term } else { 0.0 }
 }

@@ -1,9 +1,11 @@
 //! How weights lie in memory: matrices cut into tiles of 16 rows, one row per SIMD lane, so that
 //! no kernel needs a sum across lanes. Packing moves bytes and rounds nothing.
 
-use burn::tensor::f16;
 use bytemuck::{Pod, Zeroable};
 
+use super::blocks::{
+    Block, K4Block, K5Block, K6Block, PARTS, Q4Block, Q5Block, Q8Block, half_at, pack_row,
+};
 use crate::gguf::TensorType;
 
 /// Rows of a tile.
@@ -11,25 +13,7 @@ pub(crate) const TILE: usize = 16;
 /// Elements that share a scale.
 pub(crate) const BLOCK: usize = 32;
 
-/// 32 columns of a Q4_1 tile. `quants[g][h]` holds, for rows `8h..8h+8`, four bytes each: low
-/// nibbles are columns `4g..4g+4`, high nibbles columns `16+4g..`.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct Q4Block {
-    pub(super) scale: [[u8; 16]; 2],
-    pub(super) min: [[u8; 16]; 2],
-    pub(super) quants: [[[u8; 32]; 2]; 4],
-}
-
-/// 32 columns of a Q8_0 tile. `quants[g][h]` holds, for rows `8h..8h+8`, columns `4g..4g+4`.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct Q8Block {
-    pub(super) scale: [[u8; 16]; 2],
-    pub(super) quants: [[[u8; 32]; 2]; 8],
-}
-
-/// A [`Q4Block`] with its nibbles as bytes, in column order, and its scales as f32.
+/// 32 columns of four-bit quants as bytes, in column order, and their scales as f32.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Expanded {
@@ -42,9 +26,15 @@ pub(crate) struct Expanded {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Q4_1,
+    Q5_1,
     Q8_0,
+    Q4K,
+    Q5K,
+    Q6K,
     /// By column: the 16 rows' halves.
     F16,
+    /// By column: the 16 rows' upper halves of floats.
+    BF16,
     /// By column: the 16 rows' floats.
     F32,
 }
@@ -54,18 +44,33 @@ impl Format {
         match kind {
             // d * (q - 8) is d * q + m with m = -8 d.
             TensorType::Q4_0 | TensorType::Q4_1 => Self::Q4_1,
+            TensorType::Q5_0 | TensorType::Q5_1 => Self::Q5_1,
             TensorType::Q8_0 => Self::Q8_0,
+            TensorType::Q4K => Self::Q4K,
+            TensorType::Q5K => Self::Q5K,
+            TensorType::Q6K => Self::Q6K,
             TensorType::F16 => Self::F16,
+            TensorType::BF16 => Self::BF16,
             TensorType::F32 => Self::F32,
         }
+    }
+
+    /// Whether its products take activations of 8 bits.
+    #[cfg(test)]
+    pub(crate) fn is_quantised(self) -> bool {
+        !matches!(self, Self::F16 | Self::BF16 | Self::F32)
     }
 
     /// Bytes of a tile with `cols` columns.
     fn tile_bytes(self, cols: usize) -> usize {
         match self {
             Self::Q4_1 => cols / BLOCK * size_of::<Q4Block>(),
+            Self::Q5_1 => cols / BLOCK * size_of::<Q5Block>(),
             Self::Q8_0 => cols / BLOCK * size_of::<Q8Block>(),
-            Self::F16 => cols * TILE * 2,
+            Self::Q4K => cols / (PARTS * BLOCK) * size_of::<K4Block>(),
+            Self::Q5K => cols / (PARTS * BLOCK) * size_of::<K5Block>(),
+            Self::Q6K => cols / (PARTS * BLOCK) * size_of::<K6Block>(),
+            Self::F16 | Self::BF16 => cols * TILE * 2,
             Self::F32 => cols * TILE * 4,
         }
     }
@@ -98,54 +103,42 @@ pub(crate) fn packed_bytes(kind: TensorType, rows: usize, cols: usize) -> usize 
     rows.div_ceil(TILE) * Format::of(kind).tile_bytes(cols)
 }
 
-/// Packs a row-major tensor into `out`, which is zeroed and `packed_bytes` long.
-pub(crate) fn pack_matrix(kind: TensorType, rows: usize, cols: usize, src: &[u8], out: &mut [u8]) {
+/// Packs a row-major tensor into `out`, which is zeroed and `packed_bytes` long; row `row` of what
+/// is packed is row `row_of(row)` of the tensor.
+pub(crate) fn pack_matrix(
+    kind: TensorType,
+    (rows, cols): (usize, usize),
+    src: &[u8],
+    out: &mut [u8],
+    row_of: impl Fn(usize) -> usize,
+) {
     let row_bytes = cols / kind.block_len() * kind.block_bytes();
     let tile_bytes = Format::of(kind).tile_bytes(cols);
-    for (row, src) in src.chunks_exact(row_bytes).take(rows).enumerate() {
+    for row in 0..rows {
+        let src = &src[row_of(row) * row_bytes..][..row_bytes];
         let tile = &mut out[row / TILE * tile_bytes..][..tile_bytes];
         let lane = row % TILE;
         match kind {
-            TensorType::Q4_0 => pack_q4_row(src.as_chunks::<18>().0, lane, tile),
-            TensorType::Q4_1 => pack_q4_row(src.as_chunks::<20>().0, lane, tile),
-            TensorType::Q8_0 => pack_q8_row(src.as_chunks::<34>().0, lane, tile),
-            TensorType::F16 => pack_plain_row::<2>(src, lane, tile),
+            TensorType::Q4_0 => {
+                let blocks = bytemuck::cast_slice_mut::<u8, Q4Block>(tile).iter_mut();
+                for (block, source) in blocks.zip(src.as_chunks::<18>().0) {
+                    block.put_centred(lane, source);
+                }
+            }
+            TensorType::Q5_0 => {
+                let blocks = bytemuck::cast_slice_mut::<u8, Q5Block>(tile).iter_mut();
+                for (block, source) in blocks.zip(src.as_chunks::<22>().0) {
+                    block.put_centred(lane, source);
+                }
+            }
+            TensorType::Q4_1 => pack_row::<Q4Block>(src, lane, tile),
+            TensorType::Q5_1 => pack_row::<Q5Block>(src, lane, tile),
+            TensorType::Q8_0 => pack_row::<Q8Block>(src, lane, tile),
+            TensorType::Q4K => pack_row::<K4Block>(src, lane, tile),
+            TensorType::Q5K => pack_row::<K5Block>(src, lane, tile),
+            TensorType::Q6K => pack_row::<K6Block>(src, lane, tile),
+            TensorType::F16 | TensorType::BF16 => pack_plain_row::<2>(src, lane, tile),
             TensorType::F32 => pack_plain_row::<4>(src, lane, tile),
-        }
-    }
-}
-
-/// `SIZE` is 18 for Q4_0, which has no minimum, and 20 for Q4_1.
-fn pack_q4_row<const SIZE: usize>(src: &[[u8; SIZE]], lane: usize, tile: &mut [u8]) {
-    let (half, row) = (lane / 8, lane % 8);
-    for (src, out) in src
-        .iter()
-        .zip(bytemuck::cast_slice_mut::<u8, Q4Block>(tile))
-    {
-        let scale = [src[0], src[1]];
-        let min = if SIZE == 18 {
-            // Exact: a multiplication by a power of two.
-            f16::from_f32(f16::from_le_bytes(scale).to_f32() * -8.0).to_le_bytes()
-        } else {
-            [src[2], src[3]]
-        };
-        out.scale[half][2 * row..2 * row + 2].copy_from_slice(&scale);
-        out.min[half][2 * row..2 * row + 2].copy_from_slice(&min);
-        for (group, nibbles) in src[SIZE - 16..].chunks_exact(4).enumerate() {
-            out.quants[group][half][4 * row..4 * row + 4].copy_from_slice(nibbles);
-        }
-    }
-}
-
-fn pack_q8_row(src: &[[u8; 34]], lane: usize, tile: &mut [u8]) {
-    let (half, row) = (lane / 8, lane % 8);
-    for (src, out) in src
-        .iter()
-        .zip(bytemuck::cast_slice_mut::<u8, Q8Block>(tile))
-    {
-        out.scale[half][2 * row..2 * row + 2].copy_from_slice(&src[..2]);
-        for (group, quants) in src[2..].chunks_exact(4).enumerate() {
-            out.quants[group][half][4 * row..4 * row + 4].copy_from_slice(quants);
         }
     }
 }
@@ -163,35 +156,21 @@ fn pack_plain_row<const SIZE: usize>(src: &[u8], lane: usize, tile: &mut [u8]) {
 pub(crate) fn read_row(matrix: &Matrix, arena: &[u8], row: usize, out: &mut [f32]) {
     let bytes = matrix.tile_bytes(arena, row / TILE);
     let lane = row % TILE;
-    let (half, at) = (lane / 8, lane % 8);
     match matrix.format {
-        Format::Q4_1 => {
-            let blocks = bytemuck::cast_slice::<u8, Q4Block>(bytes);
-            for (block, out) in blocks.iter().zip(out.chunks_exact_mut(BLOCK)) {
-                let (scale, min) = (
-                    half_at(&block.scale[half], at),
-                    half_at(&block.min[half], at),
-                );
-                for (index, out) in out.iter_mut().enumerate() {
-                    let byte = block.quants[index % 16 / 4][half][4 * at + index % 4];
-                    let nibble = if index < 16 { byte & 15 } else { byte >> 4 };
-                    *out = f32::from(nibble).mul_add(scale, min);
-                }
-            }
-        }
-        Format::Q8_0 => {
-            let blocks = bytemuck::cast_slice::<u8, Q8Block>(bytes);
-            for (block, out) in blocks.iter().zip(out.chunks_exact_mut(BLOCK)) {
-                let scale = half_at(&block.scale[half], at);
-                for (index, out) in out.iter_mut().enumerate() {
-                    let byte = block.quants[index / 4][half][4 * at + index % 4];
-                    *out = f32::from(byte as i8) * scale;
-                }
-            }
-        }
+        Format::Q4_1 => read_blocks::<Q4Block>(bytes, lane, out),
+        Format::Q5_1 => read_blocks::<Q5Block>(bytes, lane, out),
+        Format::Q8_0 => read_blocks::<Q8Block>(bytes, lane, out),
+        Format::Q4K => read_blocks::<K4Block>(bytes, lane, out),
+        Format::Q5K => read_blocks::<K5Block>(bytes, lane, out),
+        Format::Q6K => read_blocks::<K6Block>(bytes, lane, out),
         Format::F16 => {
             for (column, out) in bytes.as_chunks::<{ 2 * TILE }>().0.iter().zip(out) {
                 *out = half_at(column, lane);
+            }
+        }
+        Format::BF16 => {
+            for (column, out) in bytes.as_chunks::<{ 2 * TILE }>().0.iter().zip(out) {
+                *out = wide_float([column[2 * lane], column[2 * lane + 1]]);
             }
         }
         Format::F32 => {
@@ -208,7 +187,18 @@ pub(crate) fn read_row(matrix: &Matrix, arena: &[u8], row: usize, out: &mut [f32
     }
 }
 
-/// The `index`-th little-endian half of `bytes`.
-pub(super) fn half_at(bytes: &[u8], index: usize) -> f32 {
-    f16::from_le_bytes([bytes[2 * index], bytes[2 * index + 1]]).to_f32()
+fn read_blocks<B: Block>(bytes: &[u8], lane: usize, out: &mut [f32]) {
+    let blocks = bytemuck::cast_slice::<u8, B>(bytes);
+    for (block, out) in blocks.iter().zip(out.chunks_exact_mut(B::PARTS * BLOCK)) {
+        for (part, out) in out.chunks_exact_mut(BLOCK).enumerate() {
+            for (column, out) in out.iter_mut().enumerate() {
+                *out = block.weight(part, lane, column);
+            }
+        }
+    }
+}
+
+/// The float that a little-endian BF16 is the upper half of.
+pub(crate) fn wide_float(half: [u8; 2]) -> f32 {
+    f32::from_bits(u32::from(u16::from_le_bytes(half)) << 16)
 }

@@ -8,16 +8,25 @@ mod activations;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
+mod avx2_quants;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
+mod blocks;
 mod lanes;
 mod layout;
 mod portable;
 #[cfg(test)]
 mod tests;
 
+use bytemuck::cast_slice;
+
 pub(crate) use activations::{Activations, PanelsOf, WIDE};
-pub(crate) use lanes::{quantise, rms_norm, softmax_terms, store_halves, swiglu, weight_sum};
-pub(crate) use layout::{Expanded, Format, Matrix, TILE, pack_matrix, packed_bytes, read_row};
+pub(crate) use lanes::{
+    geglu, quantise, rms_norm, softmax_terms, store_halves, swiglu, weight_sum,
+};
+pub(crate) use layout::{
+    Expanded, Format, Matrix, TILE, pack_matrix, packed_bytes, read_row, wide_float,
+};
 
 /// The instruction set to compute with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +96,28 @@ macro_rules! by_isa {
             other => $crate::kernels::by_isa!(other, $name($($argument),*)),
         }
     };
+    ($isa:expr, quants $name:ident($($argument:expr),*)) => {
+        match $isa {
+            $crate::kernels::Isa::Portable => $crate::kernels::portable::$name($($argument),*),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: an `Avx2` or `Avx512` exists only where the features were detected.
+            #[allow(unsafe_code)]
+            $crate::kernels::Isa::Avx2(_) | $crate::kernels::Isa::Avx512(_) => unsafe {
+                $crate::kernels::avx2_quants::$name($($argument),*)
+            },
+        }
+    };
+    ($isa:expr, wide quants $name:ident($($argument:expr),*)) => {
+        match $isa {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: an `Avx512` exists only where the features were detected.
+            #[allow(unsafe_code)]
+            $crate::kernels::Isa::Avx512(_) => unsafe {
+                $crate::kernels::avx512::$name($($argument),*)
+            },
+            other => $crate::kernels::by_isa!(other, quants $name($($argument),*)),
+        }
+    };
     ($isa:expr, $name:ident($($argument:expr),*)) => {
         match $isa {
             $crate::kernels::Isa::Portable => $crate::kernels::portable::$name($($argument),*),
@@ -120,11 +151,15 @@ where
 {
     let bytes = matrix.tile_bytes(arena, tile);
     match matrix.format {
-        Format::Q4_1 => by_isa!(isa, wide q4_tile(bytemuck::cast_slice(bytes), input.panel(first))),
-        Format::Q8_0 => by_isa!(isa, wide q8_tile(bytemuck::cast_slice(bytes), input.panel(first))),
+        Format::Q4_1 => by_isa!(isa, wide quants q4_tile(cast_slice(bytes), input.panel(first))),
+        Format::Q5_1 => by_isa!(isa, quants q5_tile(cast_slice(bytes), input.panel(first))),
+        Format::Q8_0 => by_isa!(isa, wide quants q8_tile(cast_slice(bytes), input.panel(first))),
+        Format::Q4K => by_isa!(isa, quants k4_tile(cast_slice(bytes), input.panel(first))),
+        Format::Q5K => by_isa!(isa, quants k5_tile(cast_slice(bytes), input.panel(first))),
+        Format::Q6K => by_isa!(isa, quants k6_tile(cast_slice(bytes), input.panel(first))),
         Format::F16 => {
             let mut out = [[0.0; TILE]; N];
-            let tile = bytemuck::cast_slice(bytes);
+            let tile = cast_slice(bytes);
             half_product(
                 isa,
                 input.values::<N>(first),
@@ -134,14 +169,15 @@ where
             );
             out
         }
-        Format::F32 => {
-            let tile = bytemuck::cast_slice(bytes);
-            by_isa!(isa, float_tile(tile, input.values::<N>(first)))
-        }
+        Format::BF16 => by_isa!(
+            isa,
+            bfloat_tile(cast_slice(bytes), input.values::<N>(first))
+        ),
+        Format::F32 => by_isa!(isa, float_tile(cast_slice(bytes), input.values::<N>(first))),
     }
 }
 
-/// Unpacks a Q4_1 tile for use with many columns; false where that is of no use.
+/// Unpacks a tile of four-bit weights for use with many columns; false where that is of no use.
 pub(crate) fn expand_tile(
     isa: Isa,
     matrix: &Matrix,
@@ -149,15 +185,18 @@ pub(crate) fn expand_tile(
     tile: usize,
     out: &mut Vec<Expanded>,
 ) -> bool {
-    match (isa, matrix.format) {
-        #[cfg(target_arch = "x86_64")]
-        (Isa::Avx2(_), Format::Q4_1) => {}
-        _ => return false,
+    #[cfg(target_arch = "x86_64")]
+    if matches!(isa, Isa::Avx2(_)) {
+        let bytes = matrix.tile_bytes(arena, tile);
+        out.resize(matrix.cols / layout::BLOCK, bytemuck::Zeroable::zeroed());
+        match matrix.format {
+            Format::Q4_1 => by_isa!(isa, quants q4_expand(cast_slice(bytes), out)),
+            Format::Q4K => by_isa!(isa, quants k4_expand(cast_slice(bytes), out)),
+            _ => return false,
+        }
+        return true;
     }
-    let blocks = bytemuck::cast_slice(matrix.tile_bytes(arena, tile));
-    out.resize(blocks.len(), bytemuck::Zeroable::zeroed());
-    by_isa!(isa, q4_expand(blocks, out));
-    true
+    false
 }
 
 /// The same product as [`tile_product`] gives, from a tile unpacked by [`expand_tile`].
@@ -170,7 +209,7 @@ pub(crate) fn expanded_product<const N: usize>(
 where
     Activations: PanelsOf<N>,
 {
-    by_isa!(isa, expanded_tile(tile, input.panel(first)))
+    by_isa!(isa, quants expanded_tile(tile, input.panel(first)))
 }
 
 /// `out[q][j] += sum over i of a[q][i] * b[i * stride + j]` with `b` in half precision, adding in

@@ -3,32 +3,86 @@
 
 use super::TileOut;
 use super::activations::ActBlock;
-use super::layout::{BLOCK, Expanded, Q4Block, Q8Block, TILE, half_at};
+use super::blocks::{Block, K4Block, K5Block, K6Block, PARTS, Q4Block, Q5Block, Q8Block, half_at};
+use super::layout::{BLOCK, Expanded, TILE};
 
-pub(super) fn q4_tile<const N: usize>(tile: &[Q4Block], panel: &[ActBlock<N>]) -> TileOut<N> {
+#[inline(always)]
+fn block_tile<B: Block, const N: usize>(tile: &[B], panel: &[ActBlock<N>]) -> TileOut<N> {
     let mut out = [[0.0; TILE]; N];
-    for (block, act) in tile.iter().zip(panel) {
-        for row in 0..TILE {
-            let (half, at) = (row / 8, row % 8);
-            let scale = half_at(&block.scale[half], at);
-            let min = half_at(&block.min[half], at);
+    for (index, act) in panel.iter().enumerate() {
+        let (block, part) = (&tile[index / B::PARTS], index % B::PARTS);
+        for lane in 0..TILE {
+            let (scale, min) = (block.scale(part, lane), block.min(part, lane));
+            let factors = block.factors(part, lane);
             for (column, out) in out.iter_mut().enumerate() {
-                let mut dot = 0;
-                for group in 0..4 {
-                    for byte in 0..4 {
-                        let nibbles = block.quants[group][half][4 * at + byte];
-                        let low = act.quants[column][group][byte] as i8;
-                        let high = act.quants[column][4 + group][byte] as i8;
-                        dot += i32::from(nibbles & 15) * i32::from(low);
-                        dot += i32::from(nibbles >> 4) * i32::from(high);
-                    }
+                let mut dots = [0; 2];
+                for (at, act) in act.quants[column].as_flattened().iter().enumerate() {
+                    dots[at / 16] += block.quant(part, lane, at) * i32::from(*act as i8);
                 }
-                let scaled = (dot as f32).mul_add(scale * act.scale[column], out[row]);
-                out[row] = min.mul_add(act.sum[column], scaled);
+                let dot = dots[0] * factors[0] + dots[1] * factors[1];
+                out[lane] = (dot as f32).mul_add(scale * act.scale[column], out[lane]);
+                if let Some(min) = min {
+                    out[lane] = min.mul_add(act.sum[column], out[lane]);
+                }
             }
         }
     }
     out
+}
+
+pub(super) fn q4_tile<const N: usize>(tile: &[Q4Block], panel: &[ActBlock<N>]) -> TileOut<N> {
+    block_tile(tile, panel)
+}
+
+pub(super) fn q5_tile<const N: usize>(tile: &[Q5Block], panel: &[ActBlock<N>]) -> TileOut<N> {
+    block_tile(tile, panel)
+}
+
+pub(super) fn q8_tile<const N: usize>(tile: &[Q8Block], panel: &[ActBlock<N>]) -> TileOut<N> {
+    block_tile(tile, panel)
+}
+
+pub(super) fn k4_tile<const N: usize>(tile: &[K4Block], panel: &[ActBlock<N>]) -> TileOut<N> {
+    block_tile(tile, panel)
+}
+
+pub(super) fn k5_tile<const N: usize>(tile: &[K5Block], panel: &[ActBlock<N>]) -> TileOut<N> {
+    block_tile(tile, panel)
+}
+
+pub(super) fn k6_tile<const N: usize>(tile: &[K6Block], panel: &[ActBlock<N>]) -> TileOut<N> {
+    block_tile(tile, panel)
+}
+
+/// The float that each BF16 is the upper half of, times the input.
+#[inline(always)]
+pub(super) fn bfloat_tile<const N: usize>(tile: &[u16], input: [&[f32]; N]) -> TileOut<N> {
+    let mut out = [[0.0; TILE]; N];
+    for (index, weights) in tile.as_chunks::<TILE>().0.iter().enumerate() {
+        let weights = weights.map(|half| f32::from_bits(u32::from(half) << 16));
+        for (out, input) in out.iter_mut().zip(input) {
+            for (out, weight) in out.iter_mut().zip(weights) {
+                *out = weight.mul_add(input[index], *out);
+            }
+        }
+    }
+    out
+}
+
+pub(super) fn k4_expand(tile: &[K4Block], out: &mut [Expanded]) {
+    for (block, out) in tile.iter().zip(out.as_chunks_mut::<PARTS>().0) {
+        for (part, out) in out.iter_mut().enumerate() {
+            for lane in 0..TILE {
+                out.scale[lane] = block.scale(part, lane);
+                out.min[lane] = block.min(part, lane).unwrap_or_default();
+            }
+            for group in 0..4 {
+                let quants = block.quants[part][group];
+                out.quants[group] = quants.map(|half| half.map(|byte| byte & 15));
+                out.quants[4 + group] = quants.map(|half| half.map(|byte| byte >> 4));
+            }
+        }
+    }
 }
 
 pub(super) fn q4_expand(tile: &[Q4Block], out: &mut [Expanded]) {
@@ -64,28 +118,6 @@ pub(super) fn expanded_tile<const N: usize>(
                 let scale = block.scale[row] * act.scale[column];
                 let scaled = (dot as f32).mul_add(scale, out[row]);
                 out[row] = block.min[row].mul_add(act.sum[column], scaled);
-            }
-        }
-    }
-    out
-}
-
-pub(super) fn q8_tile<const N: usize>(tile: &[Q8Block], panel: &[ActBlock<N>]) -> TileOut<N> {
-    let mut out = [[0.0; TILE]; N];
-    for (block, act) in tile.iter().zip(panel) {
-        for row in 0..TILE {
-            let (half, at) = (row / 8, row % 8);
-            let scale = half_at(&block.scale[half], at);
-            for (column, out) in out.iter_mut().enumerate() {
-                let mut dot = 0;
-                for group in 0..8 {
-                    for byte in 0..4 {
-                        let weight = block.quants[group][half][4 * at + byte] as i8;
-                        let value = act.quants[column][group][byte] as i8;
-                        dot += i32::from(weight) * i32::from(value);
-                    }
-                }
-                out[row] = (dot as f32).mul_add(scale * act.scale[column], out[row]);
             }
         }
     }

@@ -1,14 +1,17 @@
 use crate::gguf::{Gguf, GgufError};
 use crate::kv::KvShape;
 
-const ARCHITECTURE: &str = "llama";
-
 /// Sizes beyond these are not of any model this engine could run, and keep products in range.
 const MAX_LAYERS: u32 = 1024;
 const MAX_WIDTH: u32 = 1 << 20;
 const MAX_CONTEXT: u32 = 1 << 24;
 
-/// The hyperparameters of a Llama model.
+/// Gemma 3's layers that see a window: all but each sixth.
+const WINDOW_PERIOD: usize = 6;
+/// Layers of the one Gemma 3 that scales its queries otherwise.
+const GEMMA_27B_LAYERS: usize = 62;
+
+/// The hyperparameters of a decoder.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
     pub(crate) layers: usize,
@@ -21,42 +24,178 @@ pub(crate) struct Config {
     pub(crate) head_len: usize,
     /// Leading elements of a head that are rotated by position.
     pub(crate) rotated: usize,
-    pub(crate) rope_base: f32,
+    pub(crate) rope: Rope,
     pub(crate) epsilon: f32,
     pub(crate) vocab: usize,
+    /// What queries are multiplied by.
+    pub(crate) query_scale: f32,
+    /// What embeddings are multiplied by.
+    pub(crate) embedding_scale: Option<f32>,
+    pub(crate) activation: Activation,
+    pub(crate) window: Option<Window>,
+}
+
+/// How positions rotate the elements of a head.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rope {
+    pub(crate) base: f32,
+    /// What positions are divided by ("position interpolation", Chen et al. 2023).
+    pub(crate) factor: f32,
+    /// Whether the file has the elements of a pair half the rotated ones apart ("NeoX"), and not
+    /// side by side.
+    pub(crate) halves: bool,
+}
+
+/// What gates a feed-forward network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Activation {
+    /// `x * sigmoid(x)`.
+    Silu,
+    /// GELU in its approximation by a hyperbolic tangent.
+    Gelu,
+}
+
+/// Layers that see only the last positions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Window {
+    /// Positions they see, the token's own included.
+    pub(crate) positions: usize,
+    /// One layer of so many sees all, the last of each.
+    pub(crate) period: usize,
+    /// The base of their rotations, which are not stretched.
+    pub(crate) rope_base: f32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    /// Llama and Mistral.
+    Llama,
+    Qwen,
+    Gemma3,
+}
+
+impl Family {
+    fn of(architecture: &str) -> Result<Self, GgufError> {
+        match architecture {
+            "llama" => Ok(Self::Llama),
+            "qwen2" | "qwen3" => Ok(Self::Qwen),
+            "gemma3" => Ok(Self::Gemma3),
+            _ => Err(GgufError::Architecture {
+                found: architecture.to_owned(),
+            }),
+        }
+    }
+}
+
+/// A file's metadata under the architecture's name.
+struct Keys<'a> {
+    file: &'a Gguf,
+    architecture: &'a str,
+}
+
+impl Keys<'_> {
+    fn name(&self, key: &str) -> String {
+        format!("{}.{key}", self.architecture)
+    }
+
+    fn invalid(&self, key: &str, problem: impl Into<String>) -> GgufError {
+        GgufError::invalid(format!("`{}`", self.name(key)), problem)
+    }
+
+    fn find(&self, key: &str) -> Result<Option<u32>, GgufError> {
+        self.file.find_u32(&self.name(key))
+    }
+
+    fn size(&self, key: &str, limit: u32) -> Result<usize, GgufError> {
+        self.sized(key, self.file.u32(&self.name(key))?, limit)
+    }
+
+    fn sized(&self, key: &str, found: u32, limit: u32) -> Result<usize, GgufError> {
+        match found {
+            0 => Err(self.invalid(key, "must not be zero")),
+            found if found > limit => Err(GgufError::TooLarge {
+                field: format!("`{}`", self.name(key)),
+                found: found.into(),
+                limit: limit.into(),
+            }),
+            found => Ok(found as usize),
+        }
+    }
+
+    /// A number above zero.
+    fn positive(&self, key: &str) -> Result<Option<f32>, GgufError> {
+        match self.file.find_f32(&self.name(key))? {
+            Some(found) if found <= 0.0 => {
+                Err(self.invalid(key, format!("`{found}` is not above zero")))
+            }
+            found => Ok(found),
+        }
+    }
+
+    fn head_len(&self, width: usize, heads: usize) -> Result<usize, GgufError> {
+        let head_len = match self.find("attention.key_length")? {
+            Some(found) => found as usize,
+            None if width.is_multiple_of(heads) => width / heads,
+            None => {
+                let problem = format!("a width of {width} cannot be split into `{heads}` heads");
+                return Err(self.invalid("attention.head_count", problem));
+            }
+        };
+        if head_len == 0 || head_len % 16 != 0 || head_len > 512 {
+            let problem = format!("heads of `{head_len}`: multiples of 16 up to 512 are supported");
+            return Err(self.invalid("attention.head_count", problem));
+        }
+        if self
+            .find("attention.value_length")?
+            .is_some_and(|found| found as usize != head_len)
+        {
+            let problem = format!("differs from the key length {head_len}, which is not supported");
+            return Err(self.invalid("attention.value_length", problem));
+        }
+        Ok(head_len)
+    }
+
+    fn rope(&self, halves: bool) -> Result<Rope, GgufError> {
+        let factor = match self.file.find_str(&self.name("rope.scaling.type"))? {
+            None | Some("none") => 1.0,
+            Some("linear") => self.positive("rope.scaling.factor")?.unwrap_or(1.0),
+            Some(found) => {
+                let problem = format!("scaling `{found}` is not supported");
+                return Err(self.invalid("rope.scaling.type", problem));
+            }
+        };
+        Ok(Rope {
+            base: self.positive("rope.freq_base")?.unwrap_or(10_000.0),
+            factor,
+            halves,
+        })
+    }
 }
 
 impl Config {
     pub(crate) fn read(file: &Gguf) -> Result<Self, GgufError> {
         let architecture = file.str("general.architecture")?;
-        if architecture != ARCHITECTURE {
-            return Err(GgufError::Architecture {
-                found: architecture.to_owned(),
-            });
-        }
-        refuse_scaled_rope(file)?;
-        let size = |key: &str, limit| sized(key, file.u32(key)?, limit);
-        let width = size("llama.embedding_length", MAX_WIDTH)?;
-        let heads = size("llama.attention.head_count", MAX_WIDTH)?;
-        let kv_heads = match file.find_u32("llama.attention.head_count_kv")? {
+        let family = Family::of(architecture)?;
+        let keys = Keys { file, architecture };
+        let width = keys.size("embedding_length", MAX_WIDTH)?;
+        let layers = keys.size("block_count", MAX_LAYERS)?;
+        let heads = keys.size("attention.head_count", MAX_WIDTH)?;
+        let kv_heads = match keys.find("attention.head_count_kv")? {
             None => heads,
-            Some(found) => sized("llama.attention.head_count_kv", found, MAX_WIDTH)?,
+            Some(found) => keys.sized("attention.head_count_kv", found, MAX_WIDTH)?,
         };
         if heads % kv_heads != 0 {
             let problem = format!("{heads} heads cannot share `{kv_heads}` KV heads evenly");
-            return Err(GgufError::invalid(
-                "`llama.attention.head_count_kv`",
-                problem,
-            ));
+            return Err(keys.invalid("attention.head_count_kv", problem));
         }
-        let head_len = head_len(file, width, heads)?;
-        let rotated = match file.find_u32("llama.rope.dimension_count")? {
+        let head_len = keys.head_len(width, heads)?;
+        let rotated = match keys.find("rope.dimension_count")? {
             None => head_len,
             Some(found) => found as usize,
         };
         if rotated > head_len || rotated % 16 != 0 {
             let problem = format!("`{rotated}` is not a multiple of 16 up to {head_len}");
-            return Err(GgufError::invalid("`llama.rope.dimension_count`", problem));
+            return Err(keys.invalid("rope.dimension_count", problem));
         }
         let vocab = match file.tensor("token_embd.weight")?.dims[..] {
             [columns, rows] if columns == width => rows,
@@ -65,18 +204,39 @@ impl Config {
                 return Err(GgufError::invalid("tensor `token_embd.weight`", problem));
             }
         };
+        let gemma = family == Family::Gemma3;
+        let query_len = if gemma && layers == GEMMA_27B_LAYERS {
+            width / heads
+        } else {
+            head_len
+        };
         Ok(Self {
-            layers: size("llama.block_count", MAX_LAYERS)?,
-            context: size("llama.context_length", MAX_CONTEXT)?,
+            layers,
+            context: keys.size("context_length", MAX_CONTEXT)?,
             width,
-            hidden: size("llama.feed_forward_length", MAX_WIDTH)?,
+            hidden: keys.size("feed_forward_length", MAX_WIDTH)?,
             heads,
             kv_heads,
             head_len,
             rotated,
-            rope_base: file.find_f32("llama.rope.freq_base")?.unwrap_or(10_000.0),
-            epsilon: file.f32("llama.attention.layer_norm_rms_epsilon")?,
+            rope: keys.rope(family != Family::Llama)?,
+            epsilon: file.f32(&keys.name("attention.layer_norm_rms_epsilon"))?,
             vocab,
+            query_scale: 1.0 / (query_len as f32).sqrt(),
+            embedding_scale: gemma.then(|| (width as f32).sqrt()),
+            activation: if gemma {
+                Activation::Gelu
+            } else {
+                Activation::Silu
+            },
+            window: match keys.find("attention.sliding_window")? {
+                Some(found) if gemma => Some(Window {
+                    positions: keys.sized("attention.sliding_window", found, MAX_CONTEXT)?,
+                    period: WINDOW_PERIOD,
+                    rope_base: 10_000.0,
+                }),
+                _ => None,
+            },
         })
     }
 
@@ -92,53 +252,10 @@ impl Config {
     pub(crate) fn group(&self) -> usize {
         self.heads / self.kv_heads
     }
-}
 
-fn sized(key: &str, found: u32, limit: u32) -> Result<usize, GgufError> {
-    match found {
-        0 => Err(GgufError::invalid(format!("`{key}`"), "must not be zero")),
-        found if found > limit => Err(GgufError::TooLarge {
-            field: format!("`{key}`"),
-            found: found.into(),
-            limit: limit.into(),
-        }),
-        found => Ok(found as usize),
-    }
-}
-
-fn head_len(file: &Gguf, width: usize, heads: usize) -> Result<usize, GgufError> {
-    let key = "llama.attention.key_length";
-    let head_len = match file.find_u32(key)? {
-        Some(found) => found as usize,
-        None if width.is_multiple_of(heads) => width / heads,
-        None => {
-            let problem = format!("a width of {width} cannot be split into `{heads}` heads");
-            return Err(GgufError::invalid("`llama.attention.head_count`", problem));
-        }
-    };
-    if head_len == 0 || head_len % 16 != 0 || head_len > 512 {
-        let problem = format!("heads of `{head_len}`: multiples of 16 up to 512 are supported");
-        return Err(GgufError::invalid("`llama.attention.head_count`", problem));
-    }
-    if file
-        .find_u32("llama.attention.value_length")?
-        .is_some_and(|v| v as usize != head_len)
-    {
-        let problem = format!("differs from the key length {head_len}, which is not supported");
-        return Err(GgufError::invalid(
-            "`llama.attention.value_length`",
-            problem,
-        ));
-    }
-    Ok(head_len)
-}
-
-fn refuse_scaled_rope(file: &Gguf) -> Result<(), GgufError> {
-    match file.find_str("llama.rope.scaling.type")? {
-        None | Some("none") => Ok(()),
-        Some(found) => {
-            let problem = format!("scaling `{found}` is not supported");
-            Err(GgufError::invalid("`llama.rope.scaling.type`", problem))
-        }
+    /// What a layer sees besides all, if it does not see all.
+    pub(crate) fn window_of(&self, layer: usize) -> Option<Window> {
+        self.window
+            .filter(|window| !(layer + 1).is_multiple_of(window.period))
     }
 }

@@ -4,13 +4,13 @@
 //! Hidden states between phases lie tile by tile (`[tile][column][16]`), so that the rows that a
 //! thread computes are one piece of memory.
 
-use super::Config;
+use super::config::{Activation, Config};
 use super::op::{Rows, Run};
 use super::plan::Plan;
 use super::product::{Scratch, Tiles, add_product, product};
 use super::weights::{Layer, Layout};
 use crate::attention::{Partial, Query, attend};
-use crate::kernels::{Activations, Isa, TILE, WIDE, read_row, rms_norm, swiglu};
+use crate::kernels::{Activations, Isa, TILE, WIDE, geglu, read_row, rms_norm, swiglu};
 use crate::pool::Pool;
 
 /// Tokens that a step takes at most: enough that unpacking weights is paid off, few enough that a
@@ -28,7 +28,10 @@ pub(crate) struct Runtime {
     inner: Activations,
     plan: Plan,
     partials: Vec<Partial>,
-    rotations: Vec<[f32; 2]>,
+    /// Of layers that see all, and of those that see a window.
+    rotations: [Vec<[f32; 2]>; 2],
+    /// What a layer gives, where that is normed before it is added.
+    given: Tiles,
 }
 
 /// What a step works on.
@@ -63,7 +66,8 @@ impl Runtime {
             inner: Activations::default(),
             plan: Plan::default(),
             partials: Vec::new(),
-            rotations: Vec::new(),
+            rotations: Default::default(),
+            given: Tiles::default(),
         }
     }
 }
@@ -81,10 +85,10 @@ impl Runtime {
 impl Step<'_, '_> {
     /// Runs the tokens of all runs; gives the logits of the wanted rows, run by run, or none after
     /// a cancel.
-    pub(super) fn run(&mut self, tokens: &[i32], weights: &[u8], norms: &[f32]) -> Vec<f32> {
+    pub(super) fn run(&mut self, tokens: &[i32], weights: &[u8], vectors: &[f32]) -> Vec<f32> {
         let arena = &weights[self.start..];
         let width = self.config.width;
-        let norm = |index: usize| &norms[index * width..][..width];
+        let norm = |at: usize| &vectors[at..][..width];
         let threads = self.runtime.pool.threads();
         self.runtime.plan = Plan::new(self.runs, self.config.kv_heads, threads);
         for run in &mut *self.runs {
@@ -100,13 +104,14 @@ impl Step<'_, '_> {
                 self.outcome.cancelled = true;
                 return Vec::new();
             }
-            self.normalise(norm(2 * index), &all);
-            self.project(layer, arena);
+            let post = layer.post_norms.map(|norms| norms.map(norm));
+            self.normalise(norm(layer.attention_norm), &all);
+            self.project(index, arena, vectors);
             self.store_kv(index);
             self.attend(index);
-            self.add_attention(layer, arena);
-            self.normalise(norm(2 * index + 1), &all);
-            self.feed_forward(layer, arena);
+            self.add_attention(layer, arena, post.map(|[norm, _]| norm));
+            self.normalise(norm(layer.feed_forward_norm), &all);
+            self.feed_forward(layer, arena, post.map(|[_, norm]| norm));
             self.find_broken(index);
         }
         for run in &mut *self.runs {
@@ -116,7 +121,7 @@ impl Step<'_, '_> {
         if wanted.is_empty() {
             return Vec::new();
         }
-        self.normalise(norm(2 * self.config.layers), &wanted);
+        self.normalise(norm(layout.output_norm), &wanted);
         self.logits(arena)
     }
 
@@ -155,26 +160,36 @@ impl Step<'_, '_> {
         self.runtime.hidden.reset(self.config.width, tokens.len());
         for (column, &token) in tokens.iter().enumerate() {
             read_row(&self.layout.embedding, arena, token as usize, &mut values);
+            if let Some(scale) = self.config.embedding_scale {
+                values.iter_mut().for_each(|value| *value *= scale);
+            }
             self.runtime.hidden.write(column, &values);
         }
     }
 
     /// Cosine and sine of each column's rotations, one pair of elements after the other.
     fn prepare_rotations(&mut self) {
-        let pairs = self.config.rotated / 2;
+        let Config { rope, window, .. } = self.config;
+        let mut bases = vec![(
+            f64::from(rope.base),
+            f64::from(rope.factor),
+            self.rope_factors,
+        )];
+        bases.extend(window.map(|window| (f64::from(window.rope_base), 1.0, None)));
+        let rotated = self.config.rotated;
         let Runtime {
             rotations, plan, ..
         } = &mut *self.runtime;
-        rotations.clear();
-        for position in plan.columns.iter().map(|column| column.position) {
-            for pair in 0..pairs {
-                let exponent = -2.0 * pair as f64 / self.config.rotated as f64;
-                let factor = self
-                    .rope_factors
-                    .map_or(1.0, |factors| f64::from(factors[pair]));
-                let frequency = f64::from(self.config.rope_base).powf(exponent) / factor;
-                let (sin, cos) = (position as f64 * frequency).sin_cos();
-                rotations.push([cos as f32, sin as f32]);
+        for (rotations, (base, factor, factors)) in rotations.iter_mut().zip(bases) {
+            rotations.clear();
+            for position in plan.columns.iter().map(|column| column.position) {
+                for pair in 0..rotated / 2 {
+                    let exponent = -2.0 * pair as f64 / rotated as f64;
+                    let own = factors.map_or(1.0, |factors| f64::from(factors[pair]));
+                    let frequency = base.powf(exponent) / own / factor;
+                    let (sin, cos) = (position as f64 * frequency).sin_cos();
+                    rotations.push([cos as f32, sin as f32]);
+                }
             }
         }
     }
@@ -208,7 +223,9 @@ impl Step<'_, '_> {
     }
 
     /// Queries, keys and values of all columns, rotated by their positions; queries scaled.
-    fn project(&mut self, layer: &Layer, arena: &[u8]) {
+    fn project(&mut self, index: usize, arena: &[u8], vectors: &[f32]) {
+        let layer = &self.layout.layers[index];
+        let local = usize::from(self.config.window_of(index).is_some());
         let Runtime {
             pool,
             isa,
@@ -217,8 +234,9 @@ impl Step<'_, '_> {
             rotations,
             ..
         } = &mut *self.runtime;
+        let rotations = &rotations[local];
         let (head_len, rotated) = (self.config.head_len, self.config.rotated);
-        let scale = 1.0 / (head_len as f32).sqrt();
+        let scale = self.config.query_scale;
         let (query_tiles, key_tiles) = (layer.query.tiles(), layer.key.tiles());
         let rows = layer.query.rows + layer.key.rows + layer.value.rows;
         projected.reset(rows, input.columns());
@@ -227,14 +245,17 @@ impl Step<'_, '_> {
             projected.stride,
             Scratch::default,
             |scratch, tile, out| {
-                let (matrix, own_tile, scale) = if tile < query_tiles {
-                    (&layer.query, tile, Some(scale))
+                let (which, matrix, own_tile, scale) = if tile < query_tiles {
+                    (0, &layer.query, tile, Some(scale))
                 } else if tile < query_tiles + key_tiles {
-                    (&layer.key, tile - query_tiles, Some(1.0))
+                    (1, &layer.key, tile - query_tiles, Some(1.0))
                 } else {
-                    (&layer.value, tile - query_tiles - key_tiles, None)
+                    (2, &layer.value, tile - query_tiles - key_tiles, None)
                 };
                 let first = own_tile * TILE % head_len;
+                let bias = layer
+                    .biases
+                    .map(|biases| &vectors[biases[which] + own_tile * TILE..]);
                 product(
                     *isa,
                     [matrix],
@@ -245,7 +266,13 @@ impl Step<'_, '_> {
                     |column, [values]| {
                         let out = &mut out[column * TILE..][..TILE];
                         out.copy_from_slice(values);
-                        let Some(scale) = scale else { return };
+                        for (out, bias) in out.iter_mut().zip(bias.unwrap_or_default()) {
+                            *out += bias;
+                        }
+                        // A norm of the head comes before its rotation.
+                        let Some(scale) = scale.filter(|_| layer.head_norms.is_none()) else {
+                            return;
+                        };
                         if first < rotated {
                             let rotations = &rotations[(column * rotated + first) / 2..];
                             rotate(out, rotations);
@@ -253,6 +280,59 @@ impl Step<'_, '_> {
                         out.iter_mut().for_each(|value| *value *= scale);
                     },
                 );
+            },
+        );
+        if let Some(norms) = layer.head_norms {
+            let norms = norms.map(|at| &vectors[at..][..head_len]);
+            self.norm_heads(local, norms);
+        }
+    }
+
+    /// Norms, rotates and scales each head's query and key.
+    fn norm_heads(&mut self, local: usize, norms: [&[f32]; 2]) {
+        let Runtime {
+            pool,
+            isa,
+            projected,
+            rotations,
+            ..
+        } = &mut *self.runtime;
+        let Config {
+            heads,
+            kv_heads,
+            head_len,
+            rotated,
+            epsilon,
+            query_scale,
+            ..
+        } = *self.config;
+        let (columns, stride) = (projected.columns, projected.stride);
+        let size = head_len / TILE * stride;
+        pool.pieces(
+            &mut projected.data[..(heads + kv_heads) * size],
+            size,
+            || vec![0.0; head_len],
+            |values, head, tiles| {
+                let (norm, scale) = if head < heads {
+                    (norms[0], query_scale)
+                } else {
+                    (norms[1], 1.0)
+                };
+                for column in 0..columns {
+                    let at = |tile: usize| tile * stride + column * TILE;
+                    for (tile, values) in values.chunks_exact_mut(TILE).enumerate() {
+                        values.copy_from_slice(&tiles[at(tile)..][..TILE]);
+                    }
+                    rms_norm(*isa, values, norm, epsilon);
+                    let rotations = &rotations[local][column * rotated / 2..];
+                    rotate(&mut values[..rotated], rotations);
+                    for (tile, values) in values.chunks_exact(TILE).enumerate() {
+                        let out = &mut tiles[at(tile)..][..TILE];
+                        for (out, value) in out.iter_mut().zip(values) {
+                            *out = value * scale;
+                        }
+                    }
+                }
             },
         );
     }
@@ -299,6 +379,7 @@ impl Step<'_, '_> {
             ..
         } = *self.config;
         let (group, runs) = (self.config.group(), &*self.runs);
+        let window = self.config.window_of(layer).map(|window| window.positions);
         let share = plan.together * group;
         partials.resize_with(plan.tasks.len() * kv_heads * share, || {
             Partial::new(head_len)
@@ -320,9 +401,11 @@ impl Step<'_, '_> {
                     };
                     let head = kv_head * group + at % group;
                     projected.read(column, head * head_len, vector);
+                    let positions = plan.columns[column].position + 1;
                     queries.push(Query {
                         vector,
-                        positions: plan.columns[column].position + 1,
+                        first: window.map_or(0, |window| positions.saturating_sub(window)),
+                        positions,
                     });
                 }
                 let cache = &*runs[plan.columns[task.columns[0]].run].cache;
@@ -358,18 +441,36 @@ impl Step<'_, '_> {
     }
 
     /// Adds the attention's output product to the hidden state.
-    fn add_attention(&mut self, layer: &Layer, arena: &[u8]) {
+    fn add_attention(&mut self, layer: &Layer, arena: &[u8], norm: Option<&[f32]>) {
         let Runtime {
             pool,
             isa,
             hidden,
             input,
+            given,
             ..
         } = &mut *self.runtime;
-        add_product(pool, *isa, &layer.attention_out, arena, input, hidden);
+        let out = norm_first(hidden, given, norm);
+        add_product(pool, *isa, &layer.attention_out, arena, input, out);
+        self.add_given(norm);
     }
 
-    fn feed_forward(&mut self, layer: &Layer, arena: &[u8]) {
+    /// Adds what a layer gave, normed, where that is to be done.
+    fn add_given(&mut self, norm: Option<&[f32]>) {
+        let Some(norm) = norm else { return };
+        let Runtime {
+            isa, hidden, given, ..
+        } = &mut *self.runtime;
+        let mut values = vec![0.0; self.config.width];
+        for column in 0..given.columns {
+            given.read(column, 0, &mut values);
+            rms_norm(*isa, &mut values, norm, self.config.epsilon);
+            hidden.add(column, &values);
+        }
+    }
+
+    fn feed_forward(&mut self, layer: &Layer, arena: &[u8], norm: Option<&[f32]>) {
+        let activation = self.config.activation;
         let Runtime {
             pool,
             isa,
@@ -377,6 +478,7 @@ impl Step<'_, '_> {
             gated,
             input,
             inner,
+            given,
             ..
         } = &mut *self.runtime;
         let matrices = [&layer.gate, &layer.up];
@@ -394,8 +496,9 @@ impl Step<'_, '_> {
                     tile,
                     input,
                     scratch,
-                    |column, [gate, up]| {
-                        swiglu(*isa, gate, up, &mut out[column]);
+                    |column, [gate, up]| match activation {
+                        Activation::Silu => swiglu(*isa, gate, up, &mut out[column]),
+                        Activation::Gelu => geglu(*isa, gate, up, &mut out[column]),
                     },
                 );
             },
@@ -414,7 +517,9 @@ impl Step<'_, '_> {
                 }
             },
         );
-        add_product(pool, *isa, &layer.down, arena, inner, hidden);
+        let out = norm_first(hidden, given, norm);
+        add_product(pool, *isa, &layer.down, arena, inner, out);
+        self.add_given(norm);
     }
 
     /// The tiles of the output layer that are wanted, or none for all.
@@ -471,7 +576,23 @@ impl Step<'_, '_> {
     }
 }
 
-/// Rotates adjacent pairs, as GGUF files of this family want it.
+/// Where the product of a layer goes: to the hidden state, or by itself where it is normed first.
+fn norm_first<'a>(
+    hidden: &'a mut Tiles,
+    given: &'a mut Tiles,
+    norm: Option<&[f32]>,
+) -> &'a mut Tiles {
+    if norm.is_none() {
+        return hidden;
+    }
+    given.data.clear();
+    given.columns = hidden.columns;
+    given.stride = hidden.stride;
+    given.data.resize(hidden.data.len(), 0.0);
+    given
+}
+
+/// Rotates adjacent pairs.
 fn rotate(values: &mut [f32], rotations: &[[f32; 2]]) {
     for (pair, [cos, sin]) in values.as_chunks_mut::<2>().0.iter_mut().zip(rotations) {
         let [a, b] = *pair;

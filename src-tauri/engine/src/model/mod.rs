@@ -1,4 +1,4 @@
-//! The Llama family: hyperparameters, packed weights and the forward pass.
+//! Decoders of the Llama, Mistral, Qwen and Gemma families: hyperparameters, packed weights and the forward pass.
 
 mod config;
 mod forward;

@@ -53,56 +53,56 @@ impl Rows {
     }
 }
 
-/// The operations that a backend must have to run Llama models.
+/// The operations that a backend must have to run models.
 #[backend_extension(Flex)]
-pub(crate) trait LlamaOps: Backend {
+pub(crate) trait ModelOps: Backend {
     /// Runs `tokens` (`[n]`, i32), those of all the step's runs one after another, through the
     /// model and appends to the runs' KV caches.
     ///
-    /// `weights` is the packed arena (`[bytes]`, u8), `norms` the norm vectors
-    /// (`[2 * layers + 1, width]`, f32). Gives logits (`[rows, vocab]`, f32).
-    fn llama_step(
+    /// `weights` is the packed arena (`[bytes]`, u8), `vectors` the norms and biases (`[n]`, f32), both
+    /// as the step's layout tells. Gives logits (`[rows, vocab]`, f32).
+    fn model_step(
         tokens: IntTensor<Self>,
         weights: IntTensor<Self>,
-        norms: FloatTensor<Self>,
+        vectors: FloatTensor<Self>,
         step: &mut Step<'_, '_>,
     ) -> FloatTensor<Self>;
 
-    /// SHA-256 (`[32]`, u8) of `len` bytes of the arena from `start`, and of the norms.
-    fn llama_digest(
+    /// SHA-256 (`[32]`, u8) of `len` bytes of the arena from `start`, and of the vectors.
+    fn model_digest(
         weights: IntTensor<Self>,
-        norms: FloatTensor<Self>,
+        vectors: FloatTensor<Self>,
         start: usize,
         len: usize,
     ) -> IntTensor<Self>;
 }
 
-impl LlamaOps for Flex {
-    fn llama_step(
+impl ModelOps for Flex {
+    fn model_step(
         tokens: FlexTensor,
         weights: FlexTensor,
-        norms: FlexTensor,
+        vectors: FlexTensor,
         step: &mut Step<'_, '_>,
     ) -> FlexTensor {
         let logits = step.run(
             tokens.storage::<i32>(),
             weights.bytes(),
-            norms.storage::<f32>(),
+            vectors.storage::<f32>(),
         );
         let vocab = step.config.vocab;
         let shape = Shape::from(vec![logits.len() / vocab, vocab]);
         FlexTensor::from_data(TensorData::new(logits, shape))
     }
 
-    fn llama_digest(
+    fn model_digest(
         weights: FlexTensor,
-        norms: FlexTensor,
+        vectors: FlexTensor,
         start: usize,
         len: usize,
     ) -> FlexTensor {
         let mut hash = Sha256::new();
         hash.update(&weights.bytes()[start..start + len]);
-        hash.update(bytemuck::cast_slice(norms.storage::<f32>()));
+        hash.update(bytemuck::cast_slice(vectors.storage::<f32>()));
         FlexTensor::from_data(TensorData::new(hash.finalize().to_vec(), [32]))
     }
 }
@@ -115,7 +115,7 @@ pub(crate) struct Model {
     len: usize,
     rope_factors: Option<Vec<f32>>,
     weights: Tensor<1, Int>,
-    norms: Tensor<2>,
+    vectors: Tensor<1>,
     device: Device,
     runtime: Mutex<Runtime>,
 }
@@ -179,16 +179,17 @@ impl Model {
             arena,
             start,
             len: packed,
-            norms,
+            vectors,
             rope_factors,
         } = Weights::read(file, &config, &mut pool)?;
         let device = Device::flex();
         let len = arena.len();
         let arena = TensorData::from_bytes_vec(arena, [len], DType::U8);
-        let norms = TensorData::new(norms, [2 * config.layers + 1, config.width]);
+        let count = vectors.len();
+        let vectors = TensorData::new(vectors, [count]);
         Ok(Self {
             weights: Tensor::from_data(arena, (&device, DType::U8)),
-            norms: Tensor::from_data(norms, &device),
+            vectors: Tensor::from_data(vectors, &device),
             runtime: Mutex::new(Runtime::new(pool)),
             config,
             layout,
@@ -210,28 +211,14 @@ impl Model {
 
     /// SHA-256 of the sizes and the weights.
     pub(crate) fn digest(&self) -> Result<[u8; 32], EngineError> {
-        let config = &self.config;
         let mut hash = Sha256::new();
-        for size in [
-            config.layers,
-            config.width,
-            config.hidden,
-            config.heads,
-            config.kv_heads,
-            config.head_len,
-            config.rotated,
-            config.vocab,
-        ] {
-            hash.update((size as u64).to_le_bytes());
-        }
+        hash.update(format!("{:?}", self.config));
         let factors = self.rope_factors.as_deref().unwrap_or_default();
-        for value in [config.rope_base, config.epsilon].iter().chain(factors) {
-            hash.update(value.to_le_bytes());
-        }
+        hash.update(bytemuck::cast_slice(factors));
         let weights = guard(|| {
-            Ok(Dispatch::llama_digest(
+            Ok(Dispatch::model_digest(
                 self.weights.clone().into_dispatch(),
-                self.norms.clone().into_dispatch(),
+                self.vectors.clone().into_dispatch(),
                 self.start,
                 self.len,
             ))
@@ -289,10 +276,10 @@ impl Model {
             outcome: Outcome::default(),
         };
         let logits = guard(|| {
-            Ok(Dispatch::llama_step(
+            Ok(Dispatch::model_step(
                 ids.into_dispatch(),
                 self.weights.clone().into_dispatch(),
-                self.norms.clone().into_dispatch(),
+                self.vectors.clone().into_dispatch(),
                 &mut step,
             ))
         })?;

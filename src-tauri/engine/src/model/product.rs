@@ -61,6 +61,16 @@ impl Tiles {
         })
     }
 
+    /// Adds to one column.
+    pub(super) fn add(&mut self, column: usize, values: &[f32]) {
+        for (values, tile) in values.chunks(TILE).zip(self.data.chunks_mut(self.stride)) {
+            let sums = &mut tile[column * TILE..][..values.len()];
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum += value;
+            }
+        }
+    }
+
     pub(super) fn write(&mut self, column: usize, values: &[f32]) {
         for (values, tile) in values.chunks(TILE).zip(self.data.chunks_mut(self.stride)) {
             tile[column * TILE..][..values.len()].copy_from_slice(values);

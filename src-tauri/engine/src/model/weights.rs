@@ -1,8 +1,10 @@
+use std::collections::BTreeSet;
+
 use burn::tensor::f16;
 
 use super::Config;
 use crate::gguf::{Gguf, GgufError, TensorInfo, TensorType};
-use crate::kernels::{Format, Matrix, pack_matrix, packed_bytes};
+use crate::kernels::{Format, Matrix, pack_matrix, packed_bytes, wide_float};
 use crate::pool::Pool;
 
 /// Where each matrix of the model lies in the arena of packed weights.
@@ -10,10 +12,12 @@ use crate::pool::Pool;
 pub(crate) struct Layout {
     pub(crate) embedding: Matrix,
     pub(crate) output: Matrix,
+    /// Where the output norm lies among the vectors.
+    pub(crate) output_norm: usize,
     pub(crate) layers: Vec<Layer>,
 }
 
-/// The matrices of one layer.
+/// The matrices of one layer, and where its vectors lie among all.
 #[derive(Debug)]
 pub(crate) struct Layer {
     pub(crate) query: Matrix,
@@ -23,6 +27,14 @@ pub(crate) struct Layer {
     pub(crate) gate: Matrix,
     pub(crate) up: Matrix,
     pub(crate) down: Matrix,
+    pub(crate) attention_norm: usize,
+    pub(crate) feed_forward_norm: usize,
+    /// Norms of what attention and feed-forward network give.
+    pub(crate) post_norms: Option<[usize; 2]>,
+    /// Norms of each head's query and key.
+    pub(crate) head_norms: Option<[usize; 2]>,
+    /// What is added to queries, keys and values.
+    pub(crate) biases: Option<[usize; 3]>,
 }
 
 /// Packed weights as they are read from the file.
@@ -33,8 +45,8 @@ pub(crate) struct Weights {
     pub(crate) start: usize,
     /// Bytes from there on that the layout takes.
     pub(crate) len: usize,
-    /// `[2 * layers + 1, width]`: attention norm and feed-forward norm of each layer, output norm.
-    pub(crate) norms: Vec<f32>,
+    /// Norms and biases, one after another.
+    pub(crate) vectors: Vec<f32>,
     /// What the rotation of each pair is divided by, if the file says so.
     pub(crate) rope_factors: Option<Vec<f32>>,
 }
@@ -49,6 +61,31 @@ struct Planned<'a> {
     cols: usize,
     bytes: usize,
     source: &'a [u8],
+    order: Order,
+}
+
+/// How the rows of heads are put.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    /// As the file has them.
+    Kept,
+    /// The elements that are rotated together side by side: queries and keys alike, so that no
+    /// product changes.
+    Paired { head_len: usize, rotated: usize },
+}
+
+impl Order {
+    /// The file's row that becomes row `row`.
+    fn source(self, row: usize) -> usize {
+        let Self::Paired { head_len, rotated } = self else {
+            return row;
+        };
+        let (head, element) = (row / head_len, row % head_len);
+        if element >= rotated {
+            return row;
+        }
+        head * head_len + element % 2 * (rotated / 2) + element / 2
+    }
 }
 
 impl Weights {
@@ -58,42 +95,35 @@ impl Weights {
             file,
             tensors: Vec::new(),
             end: 0,
+            vectors: Vec::new(),
+            used: BTreeSet::new(),
         };
-        let (width, hidden) = (config.width, config.hidden);
-        let queries = config.heads * config.head_len;
-        let keys = config.kv_heads * config.head_len;
-        let mut norms = Vec::new();
-        let mut layers = Vec::new();
-        for index in 0..config.layers {
-            let name = |part: &str| format!("blk.{index}.{part}.weight");
-            norms.extend(vector(file, &name("attn_norm"), width)?);
-            norms.extend(vector(file, &name("ffn_norm"), width)?);
-            layers.push(Layer {
-                query: plan.matrix(&name("attn_q"), queries, width)?,
-                key: plan.matrix(&name("attn_k"), keys, width)?,
-                value: plan.matrix(&name("attn_v"), keys, width)?,
-                attention_out: plan.matrix(&name("attn_output"), width, queries)?,
-                gate: plan.matrix(&name("ffn_gate"), hidden, width)?,
-                up: plan.matrix(&name("ffn_up"), hidden, width)?,
-                down: plan.matrix(&name("ffn_down"), width, hidden)?,
-            });
-        }
-        norms.extend(vector(file, "output_norm.weight", width)?);
-        let embedding = plan.matrix("token_embd.weight", config.vocab, width)?;
+        let width = config.width;
+        let layers = (0..config.layers).map(|index| plan.layer(config, index));
+        let layers = layers.collect::<Result<Vec<_>, _>>()?;
+        let output_norm = plan.vector("output_norm.weight", width, Order::Kept)?;
+        let embedding = plan.matrix("token_embd.weight", config.vocab, width, Order::Kept)?;
         // Without an output matrix of its own the model uses the embedding's.
         let output = match file.find_tensor("output.weight") {
-            Some(_) => plan.matrix("output.weight", config.vocab, width)?,
+            Some(_) => plan.matrix("output.weight", config.vocab, width, Order::Kept)?,
             None => embedding,
         };
         let rope_factors = match file.find_tensor("rope_freqs.weight") {
             Some(_) => Some(vector(file, "rope_freqs.weight", config.rotated / 2)?),
             None => None,
         };
-        let len = plan.end;
+        plan.used.insert("rope_freqs.weight".to_owned());
+        // A weight that is not used would be a model that is not the file's.
+        if let Some(name) = file.tensor_names().find(|name| !plan.used.contains(*name)) {
+            let problem = "is of a kind of model that this engine does not run";
+            return Err(GgufError::invalid(format!("tensor `{name}`"), problem));
+        }
+        let (len, vectors) = (plan.end, std::mem::take(&mut plan.vectors));
         let (arena, start) = plan.pack(pool);
         let layout = Layout {
             embedding,
             output,
+            output_norm,
             layers,
         };
         Ok(Self {
@@ -101,7 +131,7 @@ impl Weights {
             arena,
             start,
             len,
-            norms,
+            vectors,
             rope_factors,
         })
     }
@@ -111,11 +141,81 @@ struct Plan<'a> {
     file: &'a Gguf,
     tensors: Vec<Planned<'a>>,
     end: usize,
+    vectors: Vec<f32>,
+    used: BTreeSet<String>,
 }
 
 impl Plan<'_> {
+    fn layer(&mut self, config: &Config, index: usize) -> Result<Layer, GgufError> {
+        let name = |part: &str| format!("blk.{index}.{part}.weight");
+        let (width, hidden, head_len) = (config.width, config.hidden, config.head_len);
+        let queries = config.heads * head_len;
+        let keys = config.kv_heads * head_len;
+        let heads = if config.rope.halves {
+            Order::Paired {
+                head_len,
+                rotated: config.rotated,
+            }
+        } else {
+            Order::Kept
+        };
+        let post = ["post_attention_norm", "post_ffw_norm"].map(name);
+        let normed = ["attn_q_norm", "attn_k_norm"].map(name);
+        let biased = ["attn_q", "attn_k", "attn_v"].map(|part| format!("blk.{index}.{part}.bias"));
+        let biased_as = [(queries, heads), (keys, heads), (keys, Order::Kept)];
+        Ok(Layer {
+            query: self.matrix(&name("attn_q"), queries, width, heads)?,
+            key: self.matrix(&name("attn_k"), keys, width, heads)?,
+            value: self.matrix(&name("attn_v"), keys, width, Order::Kept)?,
+            attention_out: self.matrix(&name("attn_output"), width, queries, Order::Kept)?,
+            gate: self.matrix(&name("ffn_gate"), hidden, width, Order::Kept)?,
+            up: self.matrix(&name("ffn_up"), hidden, width, Order::Kept)?,
+            down: self.matrix(&name("ffn_down"), width, hidden, Order::Kept)?,
+            attention_norm: self.vector(&name("attn_norm"), width, Order::Kept)?,
+            feed_forward_norm: self.vector(&name("ffn_norm"), width, Order::Kept)?,
+            post_norms: self.vectors(&post, &[(width, Order::Kept); 2])?,
+            head_norms: self.vectors(&normed, &[(head_len, heads); 2])?,
+            biases: self.vectors(&biased, &biased_as)?,
+        })
+    }
+
+    /// Reads a vector; where it lies among all.
+    fn vector(&mut self, name: &str, len: usize, order: Order) -> Result<usize, GgufError> {
+        let values = vector(self.file, name, len)?;
+        let at = self.vectors.len();
+        self.vectors
+            .extend((0..len).map(|index| values[order.source(index)]));
+        self.used.insert(name.to_owned());
+        Ok(at)
+    }
+
+    /// Vectors that a file has all or none of.
+    fn vectors<const N: usize>(
+        &mut self,
+        names: &[String; N],
+        shapes: &[(usize, Order); N],
+    ) -> Result<Option<[usize; N]>, GgufError> {
+        if names
+            .iter()
+            .all(|name| self.file.find_tensor(name).is_none())
+        {
+            return Ok(None);
+        }
+        let mut at = [0; N];
+        for ((at, name), &(len, order)) in at.iter_mut().zip(names).zip(shapes) {
+            *at = self.vector(name, len, order)?;
+        }
+        Ok(Some(at))
+    }
+
     /// Plans a matrix of `rows` outputs and `cols` inputs.
-    fn matrix(&mut self, name: &str, rows: usize, cols: usize) -> Result<Matrix, GgufError> {
+    fn matrix(
+        &mut self,
+        name: &str,
+        rows: usize,
+        cols: usize,
+        order: Order,
+    ) -> Result<Matrix, GgufError> {
         let info = shaped(self.file, name, &[cols, rows])?;
         let matrix = Matrix {
             format: Format::of(info.kind),
@@ -131,8 +231,10 @@ impl Plan<'_> {
             cols,
             bytes,
             source,
+            order,
         });
         self.end += bytes;
+        self.used.insert(name.to_owned());
         Ok(matrix)
     }
 
@@ -154,7 +256,11 @@ impl Plan<'_> {
             || (),
             |(), _, tasks| {
                 for (tensor, out) in tasks {
-                    pack_matrix(tensor.kind, tensor.rows, tensor.cols, tensor.source, out);
+                    let shape = (tensor.rows, tensor.cols);
+                    let order = tensor.order;
+                    pack_matrix(tensor.kind, shape, tensor.source, out, |row| {
+                        order.source(row)
+                    });
                 }
             },
         );
@@ -212,9 +318,13 @@ fn vector(file: &Gguf, name: &str, len: usize) -> Result<Vec<f32>, GgufError> {
                 .map(|bytes| f16::from_le_bytes(*bytes).to_f32())
                 .collect())
         }
+        TensorType::BF16 => {
+            let halves = bytes.as_chunks::<2>().0;
+            Ok(halves.iter().map(|bytes| wide_float(*bytes)).collect())
+        }
         _ => Err(GgufError::invalid(
             format!("tensor `{name}`"),
-            "a vector must be F32 or F16",
+            "a vector must be F32, F16 or BF16",
         )),
     }
 }

@@ -1,6 +1,7 @@
 //! Text in and out: the tokenizer, the chat template, and the stream of decoded text.
 
 mod chat;
+mod scheme;
 mod stream;
 mod tokenizer;
 

@@ -1,10 +1,7 @@
 use aho_corasick::{AhoCorasick, MatchKind};
-use tokenizers::models::bpe::{BPE, Vocab};
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::digits::Digits;
-use tokenizers::pre_tokenizers::sequence::Sequence;
 
 use super::Piece;
+use super::scheme::{CONTROL, Scheme, USER_DEFINED};
 use crate::error::EngineError;
 use crate::gguf::{Gguf, GgufError};
 
@@ -23,11 +20,7 @@ const END_NAMES: [&str; 8] = [
     "</s>",
 ];
 
-/// The kinds of token that GGUF tells apart and that matter here.
-const CONTROL: i64 = 3;
-const USER_DEFINED: i64 = 4;
-
-/// A byte-level BPE tokenizer built from a file's vocabulary and merges.
+/// A BPE tokenizer built from a file's vocabulary.
 pub(crate) struct Tokenizer {
     bpe: tokenizers::Tokenizer,
     /// Each token's bytes; a control token's name.
@@ -44,8 +37,7 @@ pub(crate) struct Tokenizer {
 
 impl Tokenizer {
     pub(crate) fn read(file: &Gguf) -> Result<Self, GgufError> {
-        expect_value(file, "tokenizer.ggml.model", "gpt2")?;
-        expect_value(file, "tokenizer.ggml.pre", "smollm")?;
+        let scheme = Scheme::of(file)?;
         let names = file.strings("tokenizer.ggml.tokens")?;
         let kinds = match file.get("tokenizer.ggml.token_type") {
             None => vec![1; names.len()],
@@ -90,18 +82,18 @@ impl Tokenizer {
             });
         }
         Ok(Self {
-            bpe: byte_level_bpe(file, &names)?,
+            bpe: scheme.build(file, &names)?,
             bytes: names
                 .iter()
-                .zip(&control)
-                .map(|(name, &plain)| to_bytes(name, plain))
+                .zip(&kinds)
+                .map(|(name, &kind)| scheme.bytes(name, kind))
                 .collect(),
             user_defined: Markers::new(&of_kind(&[USER_DEFINED]))?,
             special: Markers::new(&of_kind(&[CONTROL, USER_DEFINED]))?,
             bos: token_id("tokenizer.ggml.bos_token_id")?,
             add_bos: file
                 .find_bool("tokenizer.ggml.add_bos_token")?
-                .unwrap_or(false),
+                .unwrap_or(scheme.begins_texts()),
             control,
             stops,
         })
@@ -240,94 +232,5 @@ impl Markers {
         self.finder
             .find_iter(text)
             .map(|found| (found.range(), self.ids[found.pattern().as_usize()]))
-    }
-}
-
-fn expect_value(file: &Gguf, key: &str, wanted: &str) -> Result<(), GgufError> {
-    let found = file.str(key)?;
-    if found != wanted {
-        let problem = format!("`{found}` is not supported: this engine knows `{wanted}`");
-        return Err(GgufError::invalid(format!("`{key}`"), problem));
-    }
-    Ok(())
-}
-
-/// The `smollm` pre-tokenizer: every digit alone, then GPT-2's words, then bytes as characters.
-fn byte_level_bpe(file: &Gguf, names: &[&str]) -> Result<tokenizers::Tokenizer, GgufError> {
-    let key = "tokenizer.ggml.merges";
-    let merges = file
-        .strings(key)?
-        .into_iter()
-        .map(|merge| match merge.split_once(' ') {
-            Some((left, right)) => Ok((left.to_owned(), right.to_owned())),
-            None => Err(GgufError::invalid(
-                format!("`{key}`"),
-                format!("`{merge}` is no pair"),
-            )),
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let vocab: Vocab = names
-        .iter()
-        .enumerate()
-        .map(|(id, name)| ((*name).to_owned(), id as u32))
-        .collect();
-    let model = BPE::builder()
-        .vocab_and_merges(vocab, merges)
-        .build()
-        .map_err(|error| GgufError::invalid(format!("`{key}`"), error.to_string()))?;
-    let mut tokenizer = tokenizers::Tokenizer::new(model);
-    let steps = vec![
-        Digits::new(true).into(),
-        ByteLevel::new(false, true, true).into(),
-    ];
-    tokenizer.with_pre_tokenizer(Some(Sequence::new(steps)));
-    Ok(tokenizer)
-}
-
-/// The bytes a token's name stands for: GPT-2 writes bytes that are not printable as characters
-/// from U+0100 on. A control token's name stands for itself.
-fn to_bytes(name: &str, control: bool) -> Vec<u8> {
-    if control {
-        return name.as_bytes().to_vec();
-    }
-    let mut bytes = Vec::with_capacity(name.len());
-    for character in name.chars() {
-        match byte_of(character) {
-            Some(byte) => bytes.push(byte),
-            None => bytes.extend(character.encode_utf8(&mut [0; 4]).bytes()),
-        }
-    }
-    bytes
-}
-
-fn byte_of(character: char) -> Option<u8> {
-    let code = u32::from(character);
-    match code {
-        // Printable in Latin-1: the byte itself.
-        0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff => u8::try_from(code).ok(),
-        // The others, in order: 0..=0x20, 0x7f..=0xa0, 0xad.
-        0x100..=0x120 => u8::try_from(code - 0x100).ok(),
-        0x121..=0x142 => u8::try_from(code - 0x121 + 0x7f).ok(),
-        0x143 => Some(0xad),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-    use super::*;
-
-    #[test]
-    fn every_byte_has_one_character() {
-        let mut seen = [false; 256];
-        for code in 0..0x200 {
-            if let Some(byte) = byte_of(char::from_u32(code).unwrap()) {
-                assert!(!seen[byte as usize], "{byte:#x} twice");
-                seen[byte as usize] = true;
-            }
-        }
-        assert_eq!(seen, [true; 256]);
     }
 }

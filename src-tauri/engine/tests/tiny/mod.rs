@@ -213,12 +213,20 @@ fn character(byte: u8) -> String {
 }
 
 fn weights(random: &mut u64, count: usize) -> Vec<f32> {
+    noise(random, count)
+        .iter()
+        .map(|value| value * 0.6)
+        .collect()
+}
+
+/// Numbers between -0.5 and 0.5.
+pub(crate) fn noise(random: &mut u64, count: usize) -> Vec<f32> {
     (0..count)
         .map(|_| {
             *random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            ((*random >> 33) as f32 / 2f32.powi(31) - 0.5) * 0.6
+            (*random >> 33) as f32 / 2f32.powi(31) - 0.5
         })
         .collect()
 }
