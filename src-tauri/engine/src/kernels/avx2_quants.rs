@@ -15,7 +15,10 @@ use super::activations::ActBlock;
 use super::avx2::{
     broadcast, keep_order, load, load_floats, load_halves, prefetch, store, store_floats,
 };
-use super::blocks::{Bits, K4Block, K5Block, K6Block, Nibbles, PARTS, Q4Block, Q5Block, Q8Block};
+use super::blocks::{
+    Bits, K4Block, K5Block, K6Block, Nibbles, PARTS, Q4Block, Q4Centred, Q5Block, Q5Centred,
+    Q8Block,
+};
 use super::layout::{Expanded, TILE};
 
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -34,14 +37,36 @@ pub(super) fn q4_tile<const N: usize>(tile: &[Q4Block], panel: &[ActBlock<N>]) -
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn q4_centred<const N: usize>(tile: &[Q4Centred], panel: &[ActBlock<N>]) -> TileOut<N> {
+    let mut sums = [[_mm256_setzero_ps(); 2]; N];
+    for (block, act) in tile.iter().zip(panel) {
+        if N == 1 {
+            prefetch(block);
+        }
+        let dots = four_bits(&block.quants, act);
+        let scale = [load_halves(&block.scale[0]), load_halves(&block.scale[1])];
+        add_scaled(&mut sums, &dots, scale, centred::<8>(scale), act);
+    }
+    store(&sums)
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn q4_expand_centred(tile: &[Q4Centred], out: &mut [Expanded]) {
+    for (block, out) in tile.iter().zip(out) {
+        let scale = [load_halves(&block.scale[0]), load_halves(&block.scale[1])];
+        store_pair(scale, &mut out.scale);
+        store_pair(centred::<8>(scale), &mut out.min);
+        spread(&block.quants, &mut out.quants);
+    }
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn q4_expand(tile: &[Q4Block], out: &mut [Expanded]) {
     for (block, out) in tile.iter().zip(out) {
-        let (low, high) = out.scale.split_at_mut(8);
-        store_floats(load_halves(&block.scale[0]), low);
-        store_floats(load_halves(&block.scale[1]), high);
-        let (low, high) = out.min.split_at_mut(8);
-        store_floats(load_halves(&block.min[0]), low);
-        store_floats(load_halves(&block.min[1]), high);
+        let scale = [load_halves(&block.scale[0]), load_halves(&block.scale[1])];
+        let min = [load_halves(&block.min[0]), load_halves(&block.min[1])];
+        store_pair(scale, &mut out.scale);
+        store_pair(min, &mut out.min);
         spread(&block.quants, &mut out.quants);
     }
 }
@@ -118,6 +143,20 @@ pub(super) fn q5_tile<const N: usize>(tile: &[Q5Block], panel: &[ActBlock<N>]) -
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn q5_centred<const N: usize>(tile: &[Q5Centred], panel: &[ActBlock<N>]) -> TileOut<N> {
+    let mut sums = [[_mm256_setzero_ps(); 2]; N];
+    for (block, act) in tile.iter().zip(panel) {
+        if N == 1 {
+            prefetch(block);
+        }
+        let dots = five_bits(&block.quants, &block.high, act);
+        let scale = [load_halves(&block.scale[0]), load_halves(&block.scale[1])];
+        add_affine(&mut sums, &dots, scale, centred::<16>(scale), act);
+    }
+    store(&sums)
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn k4_tile<const N: usize>(tile: &[K4Block], panel: &[ActBlock<N>]) -> TileOut<N> {
     let mut sums = [[_mm256_setzero_ps(); 2]; N];
     for (block, acts) in tile.iter().zip(panel.as_chunks::<PARTS>().0) {
@@ -142,14 +181,8 @@ pub(super) fn k4_expand(tile: &[K4Block], out: &mut [Expanded]) {
         let scale = [load_halves(&block.scale[0]), load_halves(&block.scale[1])];
         let min = negated([load_halves(&block.min[0]), load_halves(&block.min[1])]);
         for (part, out) in out.iter_mut().enumerate() {
-            for (values, out) in [
-                (times(scale, &block.scales[part]), &mut out.scale),
-                (times(min, &block.mins[part]), &mut out.min),
-            ] {
-                for (value, out) in values.into_iter().zip(out.chunks_exact_mut(8)) {
-                    store_floats(value, out);
-                }
-            }
+            store_pair(times(scale, &block.scales[part]), &mut out.scale);
+            store_pair(times(min, &block.mins[part]), &mut out.min);
             spread(&block.quants[part], &mut out.quants);
         }
     }
@@ -337,6 +370,21 @@ fn times(values: [__m256; 2], factors: &[u8; TILE]) -> [__m256; 2] {
     let (low, high) = factors.split_at(8);
     let factors = [low, high].map(|factors| _mm256_cvtepu8_epi32(load_low(factors)));
     [0, 1].map(|half| _mm256_mul_ps(values[half], _mm256_cvtepi32_ps(factors[half])))
+}
+
+/// What is added where quants count from `-OFFSET`.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn centred<const OFFSET: i8>(scale: [__m256; 2]) -> [__m256; 2] {
+    scale.map(|scale| _mm256_mul_ps(scale, _mm256_set1_ps(-f32::from(OFFSET))))
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn store_pair(values: [__m256; 2], out: &mut [f32; TILE]) {
+    for (value, out) in values.into_iter().zip(out.chunks_exact_mut(8)) {
+        store_floats(value, out);
+    }
 }
 
 #[inline]

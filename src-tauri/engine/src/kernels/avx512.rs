@@ -8,35 +8,71 @@ use std::arch::x86_64::*;
 use super::TileOut;
 use super::activations::ActBlock;
 use super::avx2::prefetch;
-use super::blocks::{Q4Block, Q8Block};
+use super::blocks::{Nibbles, Q4Block, Q4Centred, Q8Block};
 use super::layout::TILE;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
 pub(super) fn q4_tile<const N: usize>(tile: &[Q4Block], panel: &[ActBlock<N>]) -> TileOut<N> {
-    let nibble = _mm512_set1_epi8(15);
     let mut sums = [_mm512_setzero_ps(); N];
     for (block, act) in tile.iter().zip(panel) {
         if N == 1 {
             prefetch(block);
         }
-        let mut dots = [_mm512_setzero_si512(); N];
-        for (group, packed) in block.quants.iter().enumerate() {
-            let packed = load(packed);
-            let low = _mm512_and_si512(packed, nibble);
-            let high = _mm512_and_si512(_mm512_srli_epi16::<4>(packed), nibble);
-            for (dot, act) in dots.iter_mut().zip(&act.quants) {
-                *dot = _mm512_dpbusd_epi32(*dot, low, broadcast(act[group]));
-                *dot = _mm512_dpbusd_epi32(*dot, high, broadcast(act[4 + group]));
-            }
-        }
+        let dots = four_bits(&block.quants, act);
         let (scale, min) = (load_halves(&block.scale), load_halves(&block.min));
-        for column in 0..N {
-            let scale = _mm512_mul_ps(scale, _mm512_set1_ps(act.scale[column]));
-            let scaled = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[column]), scale, sums[column]);
-            sums[column] = _mm512_fmadd_ps(min, _mm512_set1_ps(act.sum[column]), scaled);
-        }
+        add_scaled(&mut sums, dots, scale, min, act);
     }
     sums.map(|sums| store(sums))
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
+pub(super) fn q4_centred<const N: usize>(tile: &[Q4Centred], panel: &[ActBlock<N>]) -> TileOut<N> {
+    let mut sums = [_mm512_setzero_ps(); N];
+    for (block, act) in tile.iter().zip(panel) {
+        if N == 1 {
+            prefetch(block);
+        }
+        let dots = four_bits(&block.quants, act);
+        let scale = load_halves(&block.scale);
+        let min = _mm512_mul_ps(scale, _mm512_set1_ps(-8.0));
+        add_scaled(&mut sums, dots, scale, min, act);
+    }
+    sums.map(|sums| store(sums))
+}
+
+/// Dot products of 32 columns of four bits.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
+fn four_bits<const N: usize>(quants: &Nibbles, act: &ActBlock<N>) -> [__m512i; N] {
+    let nibble = _mm512_set1_epi8(15);
+    let mut dots = [_mm512_setzero_si512(); N];
+    for (group, packed) in quants.iter().enumerate() {
+        let packed = load(packed);
+        let low = _mm512_and_si512(packed, nibble);
+        let high = _mm512_and_si512(_mm512_srli_epi16::<4>(packed), nibble);
+        for (dot, act) in dots.iter_mut().zip(&act.quants) {
+            *dot = _mm512_dpbusd_epi32(*dot, low, broadcast(act[group]));
+            *dot = _mm512_dpbusd_epi32(*dot, high, broadcast(act[4 + group]));
+        }
+    }
+    dots
+}
+
+/// `sums += dots * scale * act.scale + min * act.sum` for all columns.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
+fn add_scaled<const N: usize>(
+    sums: &mut [__m512; N],
+    dots: [__m512i; N],
+    scale: __m512,
+    min: __m512,
+    act: &ActBlock<N>,
+) {
+    for column in 0..N {
+        let scale = _mm512_mul_ps(scale, _mm512_set1_ps(act.scale[column]));
+        let scaled = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[column]), scale, sums[column]);
+        sums[column] = _mm512_fmadd_ps(min, _mm512_set1_ps(act.sum[column]), scaled);
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]

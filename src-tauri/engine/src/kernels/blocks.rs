@@ -52,7 +52,24 @@ pub(super) trait Block: Pod {
     }
 }
 
-/// Q4_0 and Q4_1: `scale * quant + min`.
+/// Q4_0: `scale * (quant - 8)`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Q4Centred {
+    pub(super) scale: Halves,
+    pub(super) quants: Nibbles,
+}
+
+/// Q5_0: `scale * (quant - 16)`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Q5Centred {
+    pub(super) scale: Halves,
+    pub(super) quants: Nibbles,
+    pub(super) high: Bits,
+}
+
+/// Q4_1: `scale * quant + min`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Q4Block {
@@ -61,7 +78,7 @@ pub(super) struct Q4Block {
     pub(super) quants: Nibbles,
 }
 
-/// Q5_0 and Q5_1: `scale * quant + min`.
+/// Q5_1: `scale * quant + min`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Q5Block {
@@ -129,6 +146,45 @@ fn nibble(quants: &Nibbles, lane: usize, column: usize) -> u8 {
 
 fn bit(high: &Bits, lane: usize, column: usize) -> u8 {
     high[lane / 8][4 * (lane % 8) + column % 4] >> (column / 4) & 1
+}
+
+impl Block for Q4Centred {
+    const PARTS: usize = 1;
+
+    #[inline(always)]
+    fn quant(&self, _: usize, lane: usize, column: usize) -> i32 {
+        i32::from(nibble(&self.quants, lane, column))
+    }
+
+    #[inline(always)]
+    fn scale(&self, _: usize, lane: usize) -> f32 {
+        half_of(&self.scale, lane)
+    }
+
+    #[inline(always)]
+    fn min(&self, _: usize, lane: usize) -> Option<f32> {
+        Some(half_of(&self.scale, lane) * -8.0)
+    }
+}
+
+impl Block for Q5Centred {
+    const PARTS: usize = 1;
+
+    #[inline(always)]
+    fn quant(&self, _: usize, lane: usize, column: usize) -> i32 {
+        let high = bit(&self.high, lane, column) << 4;
+        i32::from(nibble(&self.quants, lane, column) | high)
+    }
+
+    #[inline(always)]
+    fn scale(&self, _: usize, lane: usize) -> f32 {
+        half_of(&self.scale, lane)
+    }
+
+    #[inline(always)]
+    fn min(&self, _: usize, lane: usize) -> Option<f32> {
+        Some(half_of(&self.scale, lane) * -16.0)
+    }
 }
 
 impl Block for Q4Block {
@@ -282,17 +338,11 @@ fn put_bits(high: &mut Bits, lane: usize, is_set: impl Fn(usize) -> bool) {
     }
 }
 
-/// What is added where quants count from `-offset`: exact, a multiplication by a power of two.
-fn centred(scale: [u8; 2], offset: f32) -> [u8; 2] {
-    f16::from_f32(f16::from_le_bytes(scale).to_f32() * -offset).to_le_bytes()
-}
+impl Pack for Q4Centred {
+    const BYTES: usize = 18;
 
-impl Q4Block {
-    /// A block of Q4_0, which has no minimum.
-    pub(super) fn put_centred(&mut self, lane: usize, source: &[u8; 18]) {
-        let scale = [source[0], source[1]];
-        put_half(&mut self.scale, lane, scale);
-        put_half(&mut self.min, lane, centred(scale, 8.0));
+    fn put(&mut self, lane: usize, source: &[u8]) {
+        put_half(&mut self.scale, lane, [source[0], source[1]]);
         put_nibbles(&mut self.quants, lane, &source[2..]);
     }
 }
@@ -307,20 +357,19 @@ impl Pack for Q4Block {
     }
 }
 
-impl Q5Block {
-    /// A block of Q5_0, which has no minimum.
-    pub(super) fn put_centred(&mut self, lane: usize, source: &[u8; 22]) {
-        let scale = [source[0], source[1]];
-        put_half(&mut self.scale, lane, scale);
-        put_half(&mut self.min, lane, centred(scale, 16.0));
-        self.put_quants(lane, &source[2..]);
-    }
+/// Four bytes of high bits, then nibbles.
+fn put_five(high: &mut Bits, quants: &mut Nibbles, lane: usize, source: &[u8]) {
+    let bits = u32::from_le_bytes([source[0], source[1], source[2], source[3]]);
+    put_bits(high, lane, |column| bits >> column & 1 == 1);
+    put_nibbles(quants, lane, &source[4..]);
+}
 
-    /// Four bytes of high bits, then nibbles.
-    fn put_quants(&mut self, lane: usize, source: &[u8]) {
-        let bits = u32::from_le_bytes([source[0], source[1], source[2], source[3]]);
-        put_bits(&mut self.high, lane, |column| bits >> column & 1 == 1);
-        put_nibbles(&mut self.quants, lane, &source[4..]);
+impl Pack for Q5Centred {
+    const BYTES: usize = 22;
+
+    fn put(&mut self, lane: usize, source: &[u8]) {
+        put_half(&mut self.scale, lane, [source[0], source[1]]);
+        put_five(&mut self.high, &mut self.quants, lane, &source[2..]);
     }
 }
 
@@ -330,7 +379,7 @@ impl Pack for Q5Block {
     fn put(&mut self, lane: usize, source: &[u8]) {
         put_half(&mut self.scale, lane, [source[0], source[1]]);
         put_half(&mut self.min, lane, [source[2], source[3]]);
-        self.put_quants(lane, &source[4..]);
+        put_five(&mut self.high, &mut self.quants, lane, &source[4..]);
     }
 }
 

@@ -4,7 +4,8 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::blocks::{
-    Block, K4Block, K5Block, K6Block, PARTS, Q4Block, Q5Block, Q8Block, half_at, pack_row,
+    Block, K4Block, K5Block, K6Block, PARTS, Q4Block, Q4Centred, Q5Block, Q5Centred, Q8Block,
+    half_at, pack_row,
 };
 use crate::gguf::TensorType;
 
@@ -25,7 +26,9 @@ pub(crate) struct Expanded {
 /// How a packed matrix is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
+    Q4_0,
     Q4_1,
+    Q5_0,
     Q5_1,
     Q8_0,
     Q4K,
@@ -42,9 +45,10 @@ pub(crate) enum Format {
 impl Format {
     pub(crate) fn of(kind: TensorType) -> Self {
         match kind {
-            // d * (q - 8) is d * q + m with m = -8 d.
-            TensorType::Q4_0 | TensorType::Q4_1 => Self::Q4_1,
-            TensorType::Q5_0 | TensorType::Q5_1 => Self::Q5_1,
+            TensorType::Q4_0 => Self::Q4_0,
+            TensorType::Q4_1 => Self::Q4_1,
+            TensorType::Q5_0 => Self::Q5_0,
+            TensorType::Q5_1 => Self::Q5_1,
             TensorType::Q8_0 => Self::Q8_0,
             TensorType::Q4K => Self::Q4K,
             TensorType::Q5K => Self::Q5K,
@@ -64,7 +68,9 @@ impl Format {
     /// Bytes of a tile with `cols` columns.
     fn tile_bytes(self, cols: usize) -> usize {
         match self {
+            Self::Q4_0 => cols / BLOCK * size_of::<Q4Centred>(),
             Self::Q4_1 => cols / BLOCK * size_of::<Q4Block>(),
+            Self::Q5_0 => cols / BLOCK * size_of::<Q5Centred>(),
             Self::Q5_1 => cols / BLOCK * size_of::<Q5Block>(),
             Self::Q8_0 => cols / BLOCK * size_of::<Q8Block>(),
             Self::Q4K => cols / (PARTS * BLOCK) * size_of::<K4Block>(),
@@ -119,18 +125,8 @@ pub(crate) fn pack_matrix(
         let tile = &mut out[row / TILE * tile_bytes..][..tile_bytes];
         let lane = row % TILE;
         match kind {
-            TensorType::Q4_0 => {
-                let blocks = bytemuck::cast_slice_mut::<u8, Q4Block>(tile).iter_mut();
-                for (block, source) in blocks.zip(src.as_chunks::<18>().0) {
-                    block.put_centred(lane, source);
-                }
-            }
-            TensorType::Q5_0 => {
-                let blocks = bytemuck::cast_slice_mut::<u8, Q5Block>(tile).iter_mut();
-                for (block, source) in blocks.zip(src.as_chunks::<22>().0) {
-                    block.put_centred(lane, source);
-                }
-            }
+            TensorType::Q4_0 => pack_row::<Q4Centred>(src, lane, tile),
+            TensorType::Q5_0 => pack_row::<Q5Centred>(src, lane, tile),
             TensorType::Q4_1 => pack_row::<Q4Block>(src, lane, tile),
             TensorType::Q5_1 => pack_row::<Q5Block>(src, lane, tile),
             TensorType::Q8_0 => pack_row::<Q8Block>(src, lane, tile),
@@ -157,7 +153,9 @@ pub(crate) fn read_row(matrix: &Matrix, arena: &[u8], row: usize, out: &mut [f32
     let bytes = matrix.tile_bytes(arena, row / TILE);
     let lane = row % TILE;
     match matrix.format {
+        Format::Q4_0 => read_blocks::<Q4Centred>(bytes, lane, out),
         Format::Q4_1 => read_blocks::<Q4Block>(bytes, lane, out),
+        Format::Q5_0 => read_blocks::<Q5Centred>(bytes, lane, out),
         Format::Q5_1 => read_blocks::<Q5Block>(bytes, lane, out),
         Format::Q8_0 => read_blocks::<Q8Block>(bytes, lane, out),
         Format::Q4K => read_blocks::<K4Block>(bytes, lane, out),

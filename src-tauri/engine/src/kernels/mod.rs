@@ -152,6 +152,8 @@ where
     let bytes = matrix.tile_bytes(arena, tile);
     match matrix.format {
         Format::Q4_1 => by_isa!(isa, wide quants q4_tile(cast_slice(bytes), input.panel(first))),
+        Format::Q4_0 => by_isa!(isa, wide quants q4_centred(cast_slice(bytes), input.panel(first))),
+        Format::Q5_0 => by_isa!(isa, quants q5_centred(cast_slice(bytes), input.panel(first))),
         Format::Q5_1 => by_isa!(isa, quants q5_tile(cast_slice(bytes), input.panel(first))),
         Format::Q8_0 => by_isa!(isa, wide quants q8_tile(cast_slice(bytes), input.panel(first))),
         Format::Q4K => by_isa!(isa, quants k4_tile(cast_slice(bytes), input.panel(first))),
@@ -190,6 +192,7 @@ pub(crate) fn expand_tile(
         let bytes = matrix.tile_bytes(arena, tile);
         out.resize(matrix.cols / layout::BLOCK, bytemuck::Zeroable::zeroed());
         match matrix.format {
+            Format::Q4_0 => by_isa!(isa, quants q4_expand_centred(cast_slice(bytes), out)),
             Format::Q4_1 => by_isa!(isa, quants q4_expand(cast_slice(bytes), out)),
             Format::Q4K => by_isa!(isa, quants k4_expand(cast_slice(bytes), out)),
             _ => return false,

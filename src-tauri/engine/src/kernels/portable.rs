@@ -3,7 +3,9 @@
 
 use super::TileOut;
 use super::activations::ActBlock;
-use super::blocks::{Block, K4Block, K5Block, K6Block, PARTS, Q4Block, Q5Block, Q8Block, half_at};
+use super::blocks::{
+    Block, K4Block, K5Block, K6Block, Nibbles, Q4Block, Q4Centred, Q5Block, Q5Centred, Q8Block,
+};
 use super::layout::{BLOCK, Expanded, TILE};
 
 #[inline(always)]
@@ -28,6 +30,14 @@ fn block_tile<B: Block, const N: usize>(tile: &[B], panel: &[ActBlock<N>]) -> Ti
         }
     }
     out
+}
+
+pub(super) fn q4_centred<const N: usize>(tile: &[Q4Centred], panel: &[ActBlock<N>]) -> TileOut<N> {
+    block_tile(tile, panel)
+}
+
+pub(super) fn q5_centred<const N: usize>(tile: &[Q5Centred], panel: &[ActBlock<N>]) -> TileOut<N> {
+    block_tile(tile, panel)
 }
 
 pub(super) fn q4_tile<const N: usize>(tile: &[Q4Block], panel: &[ActBlock<N>]) -> TileOut<N> {
@@ -69,15 +79,20 @@ pub(super) fn bfloat_tile<const N: usize>(tile: &[u16], input: [&[f32]; N]) -> T
     out
 }
 
-pub(super) fn k4_expand(tile: &[K4Block], out: &mut [Expanded]) {
-    for (block, out) in tile.iter().zip(out.as_chunks_mut::<PARTS>().0) {
+/// Unpacks blocks of four-bit weights.
+#[inline(always)]
+fn expand<'a, B: Block>(
+    tile: &'a [B],
+    out: &mut [Expanded],
+    quants: impl Fn(&'a B, usize) -> &'a Nibbles,
+) {
+    for (block, out) in tile.iter().zip(out.chunks_exact_mut(B::PARTS)) {
         for (part, out) in out.iter_mut().enumerate() {
             for lane in 0..TILE {
                 out.scale[lane] = block.scale(part, lane);
                 out.min[lane] = block.min(part, lane).unwrap_or_default();
             }
-            for group in 0..4 {
-                let quants = block.quants[part][group];
+            for (group, quants) in quants(block, part).iter().enumerate() {
                 out.quants[group] = quants.map(|half| half.map(|byte| byte & 15));
                 out.quants[4 + group] = quants.map(|half| half.map(|byte| byte >> 4));
             }
@@ -85,18 +100,16 @@ pub(super) fn k4_expand(tile: &[K4Block], out: &mut [Expanded]) {
     }
 }
 
+pub(super) fn q4_expand_centred(tile: &[Q4Centred], out: &mut [Expanded]) {
+    expand(tile, out, |block, _| &block.quants);
+}
+
 pub(super) fn q4_expand(tile: &[Q4Block], out: &mut [Expanded]) {
-    for (block, out) in tile.iter().zip(out) {
-        for row in 0..TILE {
-            let (half, at) = (row / 8, row % 8);
-            out.scale[row] = half_at(&block.scale[half], at);
-            out.min[row] = half_at(&block.min[half], at);
-        }
-        for group in 0..4 {
-            out.quants[group] = block.quants[group].map(|half| half.map(|byte| byte & 15));
-            out.quants[4 + group] = block.quants[group].map(|half| half.map(|byte| byte >> 4));
-        }
-    }
+    expand(tile, out, |block, _| &block.quants);
+}
+
+pub(super) fn k4_expand(tile: &[K4Block], out: &mut [Expanded]) {
+    expand(tile, out, |block, part| &block.quants[part]);
 }
 
 pub(super) fn expanded_tile<const N: usize>(
