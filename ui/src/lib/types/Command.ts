@@ -109,6 +109,10 @@ label: string, } | { "command": "restore_checkpoint",
 /**
  * The checkpoint.
  */
+id: number, } | { "command": "replay_checkpoint", 
+/**
+ * The checkpoint.
+ */
 id: number, } | { "command": "fork_checkpoint", 
 /**
  * The checkpoint.

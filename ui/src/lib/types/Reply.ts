@@ -5,8 +5,10 @@ import type { Chain } from "./Chain";
 import type { Check } from "./Check";
 import type { CheckpointDetail } from "./CheckpointDetail";
 import type { CheckpointDiff } from "./CheckpointDiff";
+import type { CheckpointReplay } from "./CheckpointReplay";
 import type { CheckpointView } from "./CheckpointView";
 import type { Explanation } from "./Explanation";
+import type { FoundModel } from "./FoundModel";
 import type { GrantView } from "./GrantView";
 import type { ImageDetail } from "./ImageDetail";
 import type { ImageView } from "./ImageView";
@@ -81,7 +83,7 @@ policies: Array<PolicyView>, } | { "reply": "checkpoints",
 /**
  * One entry a checkpoint, the newest first.
  */
-checkpoints: Array<CheckpointView>, } | { "reply": "checkpoint" } & CheckpointDetail | { "reply": "checkpoint_diff" } & CheckpointDiff | { "reply": "images", 
+checkpoints: Array<CheckpointView>, } | { "reply": "checkpoint" } & CheckpointDetail | { "reply": "checkpoint_diff" } & CheckpointDiff | { "reply": "checkpoint_replay" } & CheckpointReplay | { "reply": "images", 
 /**
  * One entry an image, by name.
  */
@@ -99,6 +101,10 @@ objects: Array<ObjectView>, } | { "reply": "scheduling" } & SchedulingView | { "
  */
 checks: Array<Check>, } | { "reply": "models", 
 /**
- * One entry a model.
+ * One entry a model of the catalogue.
  */
-models: Array<ModelView>, } | { "reply": "settings" } & Settings | { "reply": "done" } | { "reply": "error" } & Problem;
+models: Array<ModelView>, 
+/**
+ * One entry a model that is here besides.
+ */
+found: Array<FoundModel>, } | { "reply": "settings" } & Settings | { "reply": "done" } | { "reply": "error" } & Problem;

@@ -23,4 +23,8 @@ theme: string,
 /**
  * The model in use.
  */
-model: string, };
+model: string, 
+/**
+ * The one that is used from the next start on, where that is another.
+ */
+next_model: string | null, };

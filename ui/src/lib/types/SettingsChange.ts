@@ -19,4 +19,8 @@ language: string | null,
 /**
  * A new theme.
  */
-theme: string | null, };
+theme: string | null, 
+/**
+ * Another model, from the next start on.
+ */
+model: string | null, };
