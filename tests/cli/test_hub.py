@@ -216,7 +216,7 @@ class Found(AtHub):
         huge = self.models / "huge.gguf"
         self.put(huge, bytes(data))
         with huge.open("r+b") as file:
-            file.truncate(1 << 45)
+            file.truncate(1 << 42)
         (row,) = [row for row in self.check(0, "models", "--json").rows if row["name"] == "huge.gguf"]
         self.assertEqual(row["fitness"]["fits"], "does_not_fit")
         self.check(0, "models", "use", str(huge))

@@ -141,14 +141,14 @@ class Checkpoints(TestInHouse):
 
     def test_its_program_makes_the_recorded_calls_again_and_has_no_effect(self) -> None:
         first, _ = self.waiting(HELLO)
+        self.check(0, "checkpoints", "create", "1")
         self.check(0, "approvals", "1", "yes")
         self.assertEqual(self.ended(first).code, 0)
-        self.check(0, "checkpoints", "create", "1")
         file = self.house.work / "hello.txt"
         file.write_text("mine now")
         (replay,) = self.check(0, "checkpoints", "replay", "1", "--json").rows
         self.assertTrue(replay["same"], replay)
-        self.assertGreater(replay["calls"], 3)
+        self.assertGreater(replay["calls"], 0)
         self.assertEqual(file.read_text(), "mine now")
         self.assertSays(self.check(0, "checkpoints", "replay", "1"), "every recorded call again")
 

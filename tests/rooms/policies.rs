@@ -334,6 +334,48 @@ async fn always_counts_in_the_scope_that_was_shown_and_can_be_taken_back() {
     assert_eq!(standing(&kernel, given.id).await.revoked_ms, Some(NOON));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_always_is_a_yes_to_all_that_waits_in_its_scope() {
+    let bed = Bed::with(&[("docs/a", "1"), ("docs/b", "2"), ("c", "3")]);
+    let kernel = bed.kernel();
+    let mut person = Person::of(&kernel);
+    let mut waiting = Vec::new();
+    for path in ["docs/a", "docs/b", "c"] {
+        let pid = bed.start(&kernel, &[write(path, "new")]).await;
+        waiting.push((pid, person.is_asked().await));
+    }
+    let asked = &waiting[0].1;
+    let scope = asked.scopes.iter().find(|offer| {
+        offer.words.contains("below `docs/`") && offer.words.contains("any `script` agent")
+    });
+    let always = Answer::Always {
+        scope: scope.unwrap().id.clone(),
+    };
+    let taken = kernel
+        .decide(asked.id, always, &asked.digest.0, "window")
+        .await;
+    assert_eq!(taken.unwrap(), Taken::Counted);
+    for (pid, _) in &waiting[..2] {
+        assert_eq!(codes(&results(&kernel, *pid).await), [Ok(())]);
+    }
+    assert_eq!(
+        (bed.text("docs/a"), bed.text("docs/b")),
+        ("new".into(), "new".into())
+    );
+    let left = kernel.approvals().await.unwrap();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].relative, "c", "it lies outside the scope");
+    let (_, answered) = &waiting[1];
+    let late = kernel.decide(answered.id, false, &answered.digest.0, "test");
+    assert!(matches!(late.await.unwrap(), Taken::TooLate(_)));
+    person.says(&left[0], false).await;
+    assert_eq!(
+        codes(&results(&kernel, waiting[2].0).await),
+        [Err(Code::Refused)]
+    );
+    assert_eq!(bed.text("c"), "3");
+}
+
 #[test]
 fn a_standing_grant_is_there_after_a_restart_until_it_is_taken_back() {
     let bed = Bed::with(&[("f", "old")]);

@@ -1,5 +1,5 @@
-//! The inference engine: GGUF files, quantised kernels, the Llama family, KV cache, sampling,
-//! constrained decoding.
+//! The inference engine: GGUF files, quantised kernels, decoders, KV cache, sampling, constrained
+//! decoding; and encoders, which turn texts into vectors.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -15,6 +15,7 @@
 
 mod attention;
 mod cancel;
+mod encoder;
 mod engine;
 mod error;
 mod generate;
@@ -28,6 +29,7 @@ mod pool;
 mod text;
 
 pub use cancel::Cancel;
+pub use encoder::{Embedding, Encoder, EncoderInfo, Purpose};
 pub use engine::{Engine, LoadOptions};
 pub use error::EngineError;
 pub use generate::{

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use crate::capability::{Capability, CapabilityId, Explanation, Grant, Now, Resource, Steady};
 use crate::error::{Code, SysError};
 use crate::event::KernelEvent;
-use crate::human::{Answer, Approval, NewPolicy, Standing};
+use crate::human::{Answer, Approval, NewPolicy, Offer, Standing};
 use crate::journal::{Answered, Decision};
 use crate::kernel::{Inner, Kernel, Taken};
 use crate::process::Pid;
@@ -25,7 +25,8 @@ impl Kernel {
         self.inner.journal.pending().await
     }
 
-    /// Answers an approval as shown under `digest`. The first answer counts.
+    /// Answers an approval as shown under `digest`. The first answer counts. An "always" is also a
+    /// yes to all others that wait and offer the same scope.
     ///
     /// # Errors
     /// [`Code::NotFound`] for a number that is none, [`Code::Conflict`] where something else was
@@ -37,8 +38,47 @@ impl Kernel {
         digest: &str,
         by: &str,
     ) -> Result<Taken, SysError> {
-        let (now, answer) = (self.inner.now(), answer.into());
+        let answer = answer.into();
+        let covered = match &answer {
+            Answer::Always { scope } => self.covered_with(id, scope).await?,
+            Answer::Yes | Answer::No => Vec::new(),
+        };
+        let taken = self.decide_one(id, answer, digest, by).await?;
+        if taken == Taken::Counted {
+            for other in covered {
+                // Whoever answered it meanwhile was the first.
+                self.decide_one(other.id, Answer::Yes, &other.digest.0, by)
+                    .await?;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Those that wait and offer the scope that `id` calls `scope`.
+    async fn covered_with(&self, id: u64, scope: &str) -> Result<Vec<Approval>, SysError> {
+        let mut waiting = self.inner.journal.pending().await?;
+        let Some(at) = waiting.iter().position(|approval| approval.id == id) else {
+            return Ok(Vec::new());
+        };
+        let Approval { action, scopes, .. } = waiting.swap_remove(at);
+        let offered = scopes.into_iter().find(|offer| offer.id == scope);
+        waiting.retain(|other| {
+            let same = |wanted: &Offer| other.scopes.iter().any(|o| o.scope == wanted.scope);
+            other.action == action && offered.as_ref().is_some_and(same)
+        });
+        waiting.sort_by_key(|other| other.id);
+        Ok(waiting)
+    }
+
+    async fn decide_one(
+        &self,
+        id: u64,
+        answer: Answer,
+        digest: &str,
+        by: &str,
+    ) -> Result<Taken, SysError> {
         let (digest, whose) = (digest.to_owned(), by.to_owned());
+        let now = self.inner.now();
         let answered = self
             .inner
             .journal

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { aProcess, believableHouse, emptyHouse, type FakeHouse } from "../lib/bridge.fake";
+import { aProcess, emptyHouse, type FakeHouse } from "../lib/bridge.fake";
+import { believableHouse } from "../lib/fake/data";
 import { speak } from "../lib/i18n/index.svelte";
 import type { FitnessView } from "../lib/types/FitnessView";
 import { Stage } from "../testing";

@@ -1,25 +1,25 @@
 use super::GgufError;
 
 /// Reads little-endian fields one after another; every read is checked against the file's end.
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    pub(super) fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.at
     }
 
-    pub(super) fn remaining(&self) -> usize {
+    pub(crate) fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    pub(super) fn take(&mut self, count: usize, field: &str) -> Result<&'a [u8], GgufError> {
+    pub(crate) fn take(&mut self, count: usize, field: &str) -> Result<&'a [u8], GgufError> {
         match self.bytes[self.at..].get(..count) {
             Some(found) => {
                 self.at += count;
@@ -34,22 +34,22 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    pub(super) fn array<const N: usize>(&mut self, field: &str) -> Result<[u8; N], GgufError> {
+    pub(crate) fn array<const N: usize>(&mut self, field: &str) -> Result<[u8; N], GgufError> {
         let mut out = [0; N];
         out.copy_from_slice(self.take(N, field)?);
         Ok(out)
     }
 
-    pub(super) fn u32(&mut self, field: &str) -> Result<u32, GgufError> {
+    pub(crate) fn u32(&mut self, field: &str) -> Result<u32, GgufError> {
         Ok(u32::from_le_bytes(self.array(field)?))
     }
 
-    pub(super) fn u64(&mut self, field: &str) -> Result<u64, GgufError> {
+    pub(crate) fn u64(&mut self, field: &str) -> Result<u64, GgufError> {
         Ok(u64::from_le_bytes(self.array(field)?))
     }
 
     /// A count of things that take at least `smallest` bytes each in what is left of the file.
-    pub(super) fn count(
+    pub(crate) fn count(
         &mut self,
         field: &str,
         smallest: usize,
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A length-prefixed string, as bytes.
-    pub(super) fn bytes(&mut self, field: &str) -> Result<&'a [u8], GgufError> {
+    pub(crate) fn bytes(&mut self, field: &str) -> Result<&'a [u8], GgufError> {
         let offset = self.at as u64;
         let found = self.u64(field)?;
         match usize::try_from(found) {
@@ -82,7 +82,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    pub(super) fn string(&mut self, field: &str) -> Result<&'a str, GgufError> {
+    pub(crate) fn string(&mut self, field: &str) -> Result<&'a str, GgufError> {
         std::str::from_utf8(self.bytes(field)?).map_err(|_| GgufError::Utf8 {
             field: field.to_owned(),
         })

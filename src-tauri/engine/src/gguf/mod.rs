@@ -16,7 +16,7 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
-use cursor::Cursor;
+pub(crate) use cursor::Cursor;
 pub use error::GgufError;
 pub(crate) use tensor::{TensorInfo, TensorType};
 use value::Kind;

@@ -76,6 +76,46 @@ compiled_twice! {
 }
 
 compiled_twice! {
+    /// `gelu(value)` by the error function, in place. That by Abramowitz and Stegun, formula 7.1.26,
+    /// which is right to 1.5e-7.
+    pub(crate) fn gelu(values: &mut [f32; TILE]) {
+        for value in values {
+            let x = *value * std::f32::consts::FRAC_1_SQRT_2;
+            let size = x.abs();
+            let t = 1.0 / 0.327_591_1f32.mul_add(size, 1.0);
+            let mut series = 1.061_405_4;
+            for term in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
+                series = t.mul_add(series, term);
+            }
+            let erf = 1.0 - series * t * exp(-size * size);
+            *value *= 0.5 + 0.5 * erf.copysign(x);
+        }
+    }
+}
+
+compiled_twice! {
+    /// Layer norm in place: `(x - mean) / sqrt(variance + epsilon) * weight + bias`.
+    pub(crate) fn layer_norm(values: &mut [f32], weight: &[f32], bias: &[f32], epsilon: f32) {
+        let count = values.len() as f32;
+        let mean = sum_of(values, |value| value) / count;
+        let variance = sum_of(values, |value| (value - mean) * (value - mean)) / count;
+        let scale = 1.0 / (variance + epsilon).sqrt();
+        for ((value, weight), bias) in values.iter_mut().zip(weight).zip(bias) {
+            *value = ((*value - mean) * scale).mul_add(*weight, *bias);
+        }
+    }
+}
+
+compiled_twice! {
+    /// `sums[i] += factor * values[i]`.
+    pub(crate) fn add_times(sums: &mut [f32], factor: f32, values: &[f32]) {
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum = factor.mul_add(*value, *sum);
+        }
+    }
+}
+
+compiled_twice! {
     /// Turns the first `valid` scores into `exp(score - max)` and the rest into zero.
     /// Gives the maximum and the sum of the terms.
     pub(crate) fn softmax_terms(scores: &mut [f32], valid: usize) -> (f32, f32) {
@@ -129,6 +169,22 @@ pub(crate) fn quantise<const N: usize>(
     panel: &mut [ActBlock<N>],
 ) {
     super::by_isa!(isa, quantise(values, column, panel));
+}
+
+/// The sum of what `of` makes of each value.
+#[inline(always)]
+fn sum_of(values: &[f32], of: impl Fn(f32) -> f32) -> f32 {
+    let mut sums = [0.0f32; LANES];
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        for (sum, value) in sums.iter_mut().zip(chunk) {
+            *sum += of(*value);
+        }
+    }
+    for (sum, value) in sums.iter_mut().zip(rest) {
+        *sum += of(*value);
+    }
+    total(sums)
 }
 
 /// Adds the partial sums pairwise, always in the same order.

@@ -22,7 +22,8 @@ use bytemuck::cast_slice;
 
 pub(crate) use activations::{Activations, PanelsOf, WIDE};
 pub(crate) use lanes::{
-    geglu, quantise, rms_norm, softmax_terms, store_halves, swiglu, weight_sum,
+    add_times, geglu, gelu, layer_norm, quantise, rms_norm, softmax_terms, store_halves, swiglu,
+    weight_sum,
 };
 pub(crate) use layout::{
     Expanded, Format, Matrix, TILE, pack_matrix, packed_bytes, read_row, wide_float,

@@ -9,4 +9,5 @@ mod weights;
 
 pub(crate) use config::Config;
 pub(crate) use forward::STEP_TOKENS;
-pub(crate) use op::{Logits, Model, Rows, Run, RunLogits};
+pub(crate) use op::{Logits, Model, ModelOps, Rows, Run, RunLogits};
+pub(crate) use product::{Scratch, Tiles, product};

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::Config;
 use super::forward::{Outcome, Runtime, Step};
 use super::weights::{Layout, Weights};
+use crate::encoder::Encoding;
 use crate::error::{EngineError, guard};
 use crate::gguf::{Gguf, GgufError};
 use crate::kv::KvCache;
@@ -68,6 +69,15 @@ pub(crate) trait ModelOps: Backend {
         step: &mut Step<'_, '_>,
     ) -> FloatTensor<Self>;
 
+    /// Runs `tokens` (`[n]`, i32), those of all texts one after another, through an encoder. Gives a
+    /// vector of length one for each text (`[texts, width]`, f32).
+    fn encode(
+        tokens: IntTensor<Self>,
+        weights: IntTensor<Self>,
+        vectors: FloatTensor<Self>,
+        encoding: &mut Encoding<'_>,
+    ) -> FloatTensor<Self>;
+
     /// SHA-256 (`[32]`, u8) of `len` bytes of the arena from `start`, and of the vectors.
     fn model_digest(
         weights: IntTensor<Self>,
@@ -92,6 +102,18 @@ impl ModelOps for Flex {
         let vocab = step.config.vocab;
         let shape = Shape::from(vec![logits.len() / vocab, vocab]);
         FlexTensor::from_data(TensorData::new(logits, shape))
+    }
+
+    fn encode(
+        tokens: FlexTensor,
+        weights: FlexTensor,
+        vectors: FlexTensor,
+        encoding: &mut Encoding<'_>,
+    ) -> FlexTensor {
+        let (tokens, weights) = (tokens.storage::<i32>(), weights.bytes());
+        let out = encoding.run(tokens, weights, vectors.storage::<f32>());
+        let shape = Shape::from(vec![out.len() / encoding.width(), encoding.width()]);
+        FlexTensor::from_data(TensorData::new(out, shape))
     }
 
     fn model_digest(

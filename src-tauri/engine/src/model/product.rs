@@ -10,16 +10,16 @@ const EXPAND_FROM: usize = 24;
 
 /// Vectors of `rows` elements for some columns, as `[tile][column][16]`.
 #[derive(Debug, Default)]
-pub(super) struct Tiles {
-    pub(super) columns: usize,
+pub(crate) struct Tiles {
+    pub(crate) columns: usize,
     /// Floats from one tile to the next; with several columns padded off powers of two, whose
     /// multiples would all fall into the same cache set.
-    pub(super) stride: usize,
-    pub(super) data: Vec<f32>,
+    pub(crate) stride: usize,
+    pub(crate) data: Vec<f32>,
 }
 
 impl Tiles {
-    pub(super) fn reset(&mut self, rows: usize, columns: usize) {
+    pub(crate) fn reset(&mut self, rows: usize, columns: usize) {
         self.columns = columns;
         self.stride = if columns == 1 {
             TILE
@@ -30,7 +30,7 @@ impl Tiles {
     }
 
     /// Copies rows from `first` on, a multiple of 16, of one column.
-    pub(super) fn read(&self, column: usize, first: usize, out: &mut [f32]) {
+    pub(crate) fn read(&self, column: usize, first: usize, out: &mut [f32]) {
         let tiles = self.data[first / TILE * self.stride..].chunks(self.stride);
         for (out, tile) in out.chunks_mut(TILE).zip(tiles) {
             out.copy_from_slice(&tile[column * TILE..][..out.len()]);
@@ -38,7 +38,7 @@ impl Tiles {
     }
 
     /// Whether all elements of all columns are finite.
-    pub(super) fn is_finite(&self) -> bool {
+    pub(crate) fn is_finite(&self) -> bool {
         let padding = self.stride - self.columns * TILE;
         let tiles = self.data.chunks(self.stride);
         // NaN and infinity are what a product with zero does not make zero.
@@ -52,7 +52,7 @@ impl Tiles {
     }
 
     /// Whether all elements of one column are finite.
-    pub(super) fn column_is_finite(&self, column: usize) -> bool {
+    pub(crate) fn column_is_finite(&self, column: usize) -> bool {
         let mut tiles = self.data.chunks(self.stride);
         tiles.all(|tile| {
             tile[column * TILE..][..TILE]
@@ -62,7 +62,7 @@ impl Tiles {
     }
 
     /// Adds to one column.
-    pub(super) fn add(&mut self, column: usize, values: &[f32]) {
+    pub(crate) fn add(&mut self, column: usize, values: &[f32]) {
         for (values, tile) in values.chunks(TILE).zip(self.data.chunks_mut(self.stride)) {
             let sums = &mut tile[column * TILE..][..values.len()];
             for (sum, value) in sums.iter_mut().zip(values) {
@@ -71,7 +71,7 @@ impl Tiles {
         }
     }
 
-    pub(super) fn write(&mut self, column: usize, values: &[f32]) {
+    pub(crate) fn write(&mut self, column: usize, values: &[f32]) {
         for (values, tile) in values.chunks(TILE).zip(self.data.chunks_mut(self.stride)) {
             tile[column * TILE..][..values.len()].copy_from_slice(values);
         }
@@ -79,11 +79,11 @@ impl Tiles {
 }
 
 /// Unpacked tiles of up to two matrices, reused from tile to tile by one thread.
-pub(super) type Scratch = [Vec<Expanded>; 2];
+pub(crate) type Scratch = [Vec<Expanded>; 2];
 
 /// Computes tile `tile` of each of `matrices` for all columns of `input` and hands the 16 rows to
 /// `sink`, column by column.
-pub(super) fn product<const M: usize>(
+pub(crate) fn product<const M: usize>(
     isa: Isa,
     matrices: [&Matrix; M],
     arena: &[u8],
@@ -119,7 +119,7 @@ pub(super) fn product<const M: usize>(
 }
 
 /// Adds `matrix` times `input` to `hidden`.
-pub(super) fn add_product(
+pub(crate) fn add_product(
     pool: &mut Pool,
     isa: Isa,
     matrix: &Matrix,

@@ -1,0 +1,164 @@
+//! An encoder as Hugging Face's programs keep it: a folder with `config.json`, `tokenizer.json` and
+//! `model.safetensors`.
+
+use std::path::Path;
+
+use safetensors::{Dtype, SafeTensors};
+use serde::Deserialize;
+
+use super::config::EncoderConfig;
+use super::vocabulary::Vocabulary;
+use super::weights::{Part, Stored};
+use crate::gguf::{GgufError, TensorType};
+
+/// Bytes of a configuration or a vocabulary at most.
+const MAX_JSON: u64 = 256 << 20;
+
+#[derive(Deserialize)]
+struct Json {
+    model_type: String,
+    hidden_size: usize,
+    intermediate_size: usize,
+    num_hidden_layers: usize,
+    num_attention_heads: usize,
+    max_position_embeddings: usize,
+    vocab_size: usize,
+    layer_norm_eps: f32,
+    #[serde(default)]
+    pad_token_id: Option<usize>,
+    #[serde(default)]
+    hidden_act: Option<String>,
+    #[serde(default)]
+    position_embedding_type: Option<String>,
+}
+
+fn text(folder: &Path, name: &str) -> Result<Vec<u8>, GgufError> {
+    let path = folder.join(name);
+    let failed = |e: std::io::Error| GgufError::invalid(format!("`{name}`"), e.to_string());
+    let size = std::fs::metadata(&path).map_err(failed)?.len();
+    if size > MAX_JSON {
+        return Err(GgufError::TooLarge {
+            field: format!("`{name}`"),
+            found: size,
+            limit: MAX_JSON,
+        });
+    }
+    #[expect(clippy::disallowed_methods, reason = "a model, not a person's file")]
+    std::fs::read(&path).map_err(failed)
+}
+
+pub(super) fn config(folder: &Path) -> Result<EncoderConfig, GgufError> {
+    let bytes = text(folder, "config.json")?;
+    let json: Json = serde_json::from_slice(&bytes)
+        .map_err(|e| GgufError::invalid("`config.json`", e.to_string()))?;
+    let refuse = |field: &str, found: &str, known: &str| {
+        let problem = format!("`{found}` is not supported: this engine knows {known}");
+        Err(GgufError::invalid(
+            format!("`{field}` in `config.json`"),
+            problem,
+        ))
+    };
+    let first_position = match json.model_type.as_str() {
+        "bert" => 0,
+        // Positions count from after the padding's.
+        "roberta" | "xlm-roberta" => json.pad_token_id.unwrap_or(1) + 1,
+        other => return refuse("model_type", other, "`bert`, `roberta` and `xlm-roberta`"),
+    };
+    match json.hidden_act.as_deref() {
+        None | Some("gelu") => {}
+        Some(other) => return refuse("hidden_act", other, "`gelu`"),
+    }
+    match json.position_embedding_type.as_deref() {
+        None | Some("absolute") => {}
+        Some(other) => return refuse("position_embedding_type", other, "`absolute`"),
+    }
+    EncoderConfig {
+        layers: json.num_hidden_layers,
+        width: json.hidden_size,
+        hidden: json.intermediate_size,
+        heads: json.num_attention_heads,
+        vocab: json.vocab_size,
+        positions: json.max_position_embeddings.saturating_sub(first_position),
+        first_position,
+        epsilon: json.layer_norm_eps,
+    }
+    .check()
+}
+
+pub(super) fn vocabulary(folder: &Path) -> Result<Vocabulary, GgufError> {
+    // The models of the E5 family were trained on texts that say what they are for.
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let marked = name.to_lowercase().contains("e5");
+    Vocabulary::from_json(&text(folder, "tokenizer.json")?, marked)
+}
+
+pub(super) struct Tensors<'a> {
+    file: SafeTensors<'a>,
+    /// What all names begin with.
+    prefix: String,
+}
+
+impl<'a> Tensors<'a> {
+    pub(super) fn read(map: &'a [u8]) -> Result<Self, GgufError> {
+        let file = SafeTensors::deserialize(map)
+            .map_err(|e| GgufError::invalid("`model.safetensors`", e.to_string()))?;
+        let words = "embeddings.word_embeddings.weight";
+        let names = file.names();
+        let prefix = names.iter().find_map(|name| name.strip_suffix(words));
+        let Some(prefix) = prefix.map(str::to_owned) else {
+            return Err(GgufError::Missing {
+                field: format!("tensor `{words}`"),
+            });
+        };
+        Ok(Self { file, prefix })
+    }
+
+    fn get(&self, part: Part, end: &str) -> Result<Stored<'_>, GgufError> {
+        let name = format!("{}{}.{end}", self.prefix, named(part));
+        let view = self.file.tensor(&name).map_err(|_| GgufError::Missing {
+            field: format!("tensor `{name}`"),
+        })?;
+        let kind = match view.dtype() {
+            Dtype::F32 => TensorType::F32,
+            Dtype::F16 => TensorType::F16,
+            Dtype::BF16 => TensorType::BF16,
+            other => {
+                let problem = format!("is of `{other:?}`: F32, F16 and BF16 are supported");
+                return Err(GgufError::invalid(format!("tensor `{name}`"), problem));
+            }
+        };
+        Ok(Stored {
+            kind,
+            elements: view.shape().iter().product(),
+            bytes: view.data(),
+        })
+    }
+}
+
+fn named(part: Part) -> String {
+    let layer = |index: usize, rest: &str| format!("encoder.layer.{index}.{rest}");
+    match part {
+        Part::Words => "embeddings.word_embeddings".to_owned(),
+        Part::Positions => "embeddings.position_embeddings".to_owned(),
+        Part::Types => "embeddings.token_type_embeddings".to_owned(),
+        Part::EmbeddingNorm => "embeddings.LayerNorm".to_owned(),
+        Part::Query(index) => layer(index, "attention.self.query"),
+        Part::Key(index) => layer(index, "attention.self.key"),
+        Part::Value(index) => layer(index, "attention.self.value"),
+        Part::AttentionOut(index) => layer(index, "attention.output.dense"),
+        Part::AttentionNorm(index) => layer(index, "attention.output.LayerNorm"),
+        Part::Up(index) => layer(index, "intermediate.dense"),
+        Part::Down(index) => layer(index, "output.dense"),
+        Part::OutputNorm(index) => layer(index, "output.LayerNorm"),
+    }
+}
+
+impl super::weights::Tensors for Tensors<'_> {
+    fn weight(&self, part: Part) -> Result<Stored<'_>, GgufError> {
+        self.get(part, "weight")
+    }
+
+    fn bias(&self, part: Part) -> Result<Stored<'_>, GgufError> {
+        self.get(part, "bias")
+    }
+}
