@@ -8,7 +8,7 @@ import sys
 from dev.checkout import Checkout, Problem
 from dev.process import shown
 
-TARGETS = ("checkpoint", "constraints", "gguf", "grammar", "image", "snapshot", "tokenizer")
+TARGETS = ("checkpoint", "constraints", "encoder", "gguf", "grammar", "image", "snapshot", "tokenizer")
 
 # What libFuzzer needs to see where an input leads. These are options of LLVM: the stable compiler has
 # them.

@@ -89,7 +89,11 @@ impl Printer {
                 name,
                 ready: false,
                 error: None,
-            } => self.note(&format!("loading {name} …")),
+                percent,
+            } => match percent {
+                None => self.note(&format!("loading {name} …")),
+                Some(percent) => self.note(&format!("loading {name}, {percent} %")),
+            },
             _ => {}
         }
     }

@@ -1,7 +1,8 @@
 //! The local engine as a core: loaded on first use, cancelled when its caller goes away.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use steward_engine::{Engine, EngineError, GenerateRequest, LoadOptions, Prompt};
@@ -36,13 +37,23 @@ pub struct Source {
 pub enum LoadState {
     /// It has begun.
     Loading,
+    /// It takes a while: so many bytes of the weights were read, of so many.
+    Reading {
+        /// Bytes that were read.
+        done: u64,
+        /// Bytes in all.
+        total: u64,
+    },
     /// The model can answer.
     Ready,
     /// It failed.
     Failed(SysError),
 }
 
-type OnLoad = Box<dyn Fn(LoadState) + Send + Sync>;
+type OnLoad = Arc<dyn Fn(LoadState) + Send + Sync>;
+
+/// How often it is told how far a load is.
+const TOLD_EVERY: Duration = Duration::from_millis(500);
 
 /// A model that runs on this machine.
 pub struct LocalCore {
@@ -77,7 +88,17 @@ impl Loader {
             context: Some(self.source.context as usize),
             ..LoadOptions::default()
         };
-        let loaded = tokio::task::spawn_blocking(move || Engine::load(&path, &options));
+        let on_load = Arc::clone(&self.on_load);
+        let last = Mutex::new(Instant::now());
+        let told = move |done, total| {
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.elapsed() >= TOLD_EVERY {
+                *last = Instant::now();
+                on_load(LoadState::Reading { done, total });
+            }
+        };
+        let loaded =
+            tokio::task::spawn_blocking(move || Engine::load_with(&path, &options, &told));
         loaded
             .await
             .map_err(|e| broke_down(&e))?
@@ -105,7 +126,7 @@ impl LocalCore {
         let loader = Loader {
             source,
             engine: OnceCell::new(),
-            on_load: Box::new(on_load),
+            on_load: Arc::new(on_load),
         };
         Self {
             loader: Arc::new(loader),

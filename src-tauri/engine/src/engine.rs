@@ -81,6 +81,19 @@ impl Engine {
     /// weights do not fit in memory, [`EngineError::Model`] where it is damaged or of a kind that
     /// this engine does not run, with the field that is at fault.
     pub fn load(path: &Path, options: &LoadOptions) -> Result<Self, EngineError> {
+        Self::load_with(path, options, &|_, _| ())
+    }
+
+    /// [`Engine::load`] that tells how far it is: bytes of weights that were read, of so many. From
+    /// any thread, with the number rising, the last time with all.
+    ///
+    /// # Errors
+    /// As [`Engine::load`].
+    pub fn load_with(
+        path: &Path,
+        options: &LoadOptions,
+        told: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Self, EngineError> {
         let open = |source| EngineError::Open {
             path: path.to_owned(),
             source,
@@ -103,7 +116,8 @@ impl Engine {
         }
         let pool = Pool::new(threads).map_err(open)?;
         let batch = Batch::start().map_err(open)?;
-        let loaded = Loaded::read(map, pool, batch, (&file_name(path), options.kv_bytes));
+        let named = (file_name(path), options.kv_bytes);
+        let loaded = Loaded::read(map, pool, batch, named, told);
         let mut loaded = loaded.map_err(|source| EngineError::Model {
             path: path.to_owned(),
             source,
@@ -265,11 +279,12 @@ impl Loaded {
         map: memmap2::Mmap,
         pool: Pool,
         batch: Batch,
-        (name, kv_bytes): (&str, Option<u64>),
+        (name, kv_bytes): (String, Option<u64>),
+        told: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Self, GgufError> {
         let file = Gguf::parse(map)?;
         let config = Config::read(&file)?;
-        let mut info = ModelInfo::read(&file, &config, name)?;
+        let mut info = ModelInfo::read(&file, &config, &name)?;
         let tokenizer = Tokenizer::read(&file)?;
         if tokenizer.len() > config.vocab {
             let problem = format!(
@@ -293,7 +308,7 @@ impl Loaded {
         });
         let pages = Pages::new(shape, bytes);
         let prefixes = Mutex::new(PrefixCache::new(Arc::clone(&pages)));
-        let model = Model::load(&file, config, pool)?;
+        let model = Model::load(&file, config, pool, told)?;
         info.instructions = model.instructions();
         Ok(Self {
             info,

@@ -423,3 +423,18 @@ fn a_file_is_known_without_its_weights() {
     let error = Engine::inspect(&path).unwrap_err();
     assert!(matches!(error, EngineError::Model { .. }), "{error}");
 }
+
+#[test]
+fn a_load_tells_how_far_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tiny.gguf");
+    std::fs::write(&path, valid().bytes()).unwrap();
+    let told = std::sync::Mutex::new(Vec::new());
+    let note = |done, total| told.lock().unwrap().push((done, total));
+    Engine::load_with(&path, &LoadOptions::default(), &note).unwrap();
+    let told = told.into_inner().unwrap();
+    assert!(told.len() > 10, "{told:?}");
+    assert!(told.is_sorted(), "{told:?}");
+    let (done, total) = told[told.len() - 1];
+    assert_eq!(done, total);
+}

@@ -33,10 +33,15 @@ pub(crate) fn open(
             _ => None,
         };
         let ready = state == LoadState::Ready;
+        let percent = match state {
+            LoadState::Reading { done, total } => u8::try_from(done * 100 / total.max(1)).ok(),
+            _ => None,
+        };
         let _listeners = events.send(Event::Model {
             name: name.clone(),
             ready,
             error,
+            percent,
         });
     }))
 }

@@ -79,8 +79,10 @@ test("a sign of life after 300 ms, a reason after 3 s", async () => {
   expect(stage.text("patience")).toBe("working…");
   await stage.pass(3000);
   expect(stage.text("patience")).toContain("The model is reading the request.");
-  await tell({ type: "model", name: "m", ready: false, error: null });
+  await tell({ type: "model", name: "m", ready: false, error: null, percent: null });
   expect(stage.text("patience")).toContain("The model is still being loaded.");
+  await tell({ type: "model", name: "m", ready: false, error: null, percent: 40 });
+  expect(stage.text("launcher-model")).toContain("loading the model 40 %");
 });
 
 test("a waiting approval is a row, and Enter opens its dialog", async () => {

@@ -195,7 +195,12 @@ impl<'a> RunLogits<'a> {
 
 impl Model {
     /// Packs the file's tensors and puts them on the CPU device.
-    pub(crate) fn load(file: &Gguf, config: Config, mut pool: Pool) -> Result<Self, GgufError> {
+    pub(crate) fn load(
+        file: &Gguf,
+        config: Config,
+        mut pool: Pool,
+        told: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Self, GgufError> {
         let Weights {
             layout,
             arena,
@@ -203,7 +208,7 @@ impl Model {
             len: packed,
             vectors,
             rope_factors,
-        } = Weights::read(file, &config, &mut pool)?;
+        } = Weights::read(file, &config, &mut pool, told)?;
         let device = Device::flex();
         let len = arena.len();
         let arena = TensorData::from_bytes_vec(arena, [len], DType::U8);

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use burn::tensor::f16;
 
@@ -90,7 +91,12 @@ impl Order {
 
 impl Weights {
     /// Reads and packs all tensors of the model.
-    pub(crate) fn read(file: &Gguf, config: &Config, pool: &mut Pool) -> Result<Self, GgufError> {
+    pub(crate) fn read(
+        file: &Gguf,
+        config: &Config,
+        pool: &mut Pool,
+        told: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Self, GgufError> {
         let mut plan = Plan {
             file,
             tensors: Vec::new(),
@@ -119,7 +125,7 @@ impl Weights {
             return Err(GgufError::invalid(format!("tensor `{name}`"), problem));
         }
         let (len, vectors) = (plan.end, std::mem::take(&mut plan.vectors));
-        let (arena, start) = plan.pack(pool);
+        let (arena, start) = plan.pack(pool, told);
         let layout = Layout {
             embedding,
             output,
@@ -239,11 +245,13 @@ impl Plan<'_> {
     }
 
     /// Packs the planned tensors; gives the arena and the offset of its first cache line.
-    fn pack(self, pool: &mut Pool) -> (Vec<u8>, usize) {
+    fn pack(self, pool: &mut Pool, told: &(dyn Fn(u64, u64) + Sync)) -> (Vec<u8>, usize) {
         let mut arena = vec![0; self.end + LINE];
         ask_for_huge_pages(&mut arena);
         let start = arena.as_ptr().align_offset(LINE) % LINE;
         let mut rest = &mut arena[start..];
+        let sizes = self.tensors.iter().map(|tensor| tensor.source.len() as u64);
+        let (total, done) = (sizes.sum(), Mutex::new(0));
         let mut tasks = Vec::new();
         for tensor in self.tensors {
             let (out, after) = rest.split_at_mut(tensor.bytes);
@@ -261,6 +269,10 @@ impl Plan<'_> {
                     pack_matrix(tensor.kind, shape, tensor.source, out, |row| {
                         order.source(row)
                     });
+                    // Told under the lock, so that the number rises.
+                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                    *done += tensor.source.len() as u64;
+                    told(*done, total);
                 }
             },
         );

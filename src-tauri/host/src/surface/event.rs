@@ -85,6 +85,8 @@ pub enum Event {
         ready: bool,
         /// What went wrong, where it did.
         error: Option<Problem>,
+        /// How much of it was read, where that takes a while.
+        percent: Option<u8>,
     },
     /// This listener fell behind and missed this many events; read the state anew.
     Missed {

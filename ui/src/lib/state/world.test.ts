@@ -60,7 +60,7 @@ const rows: [name: string, events: Event[], look: (world: World) => unknown, exp
   ["questions wait until their process ends", [question(1), question(2, 42), done(true)], questions, [2]],
   ["what is said is kept in order", [message("one"), message("two")], (w) => tale(w)?.said, ["one", "two"]],
   ["an end is told", [done(false)], (w) => tale(w)?.ok, false],
-  ["the model's state is told", [{ type: "model", name: "m", ready: true, error: null }], (w) => w.model?.ready, true],
+  ["the model's state is told", [{ type: "model", name: "m", ready: true, error: null, percent: null }], (w) => w.model?.ready, true],
   ["missed events make the world stale", [{ type: "missed", count: 3 }], (w) => w.stale, true],
 ];
 

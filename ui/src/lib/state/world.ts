@@ -58,6 +58,8 @@ export interface ModelState {
   name: string;
   ready: boolean;
   problem: Problem | null;
+  /** How much of it was read, where that takes a while. */
+  percent: number | null;
 }
 
 /** Characters of one answer that are kept and shown. */
@@ -139,7 +141,7 @@ export function apply(world: World, event: Event): void {
       return;
     }
     case "model":
-      world.model = { name: event.name, ready: event.ready, problem: event.error };
+      world.model = { name: event.name, ready: event.ready, problem: event.error, percent: event.percent };
       return;
     case "missed":
       world.stale = true;
