@@ -58,8 +58,13 @@ class HouseRules(unittest.TestCase):
             (root / "small.png").write_bytes(bytes(house.LARGEST_FILE))
             (root / "large.png").write_bytes(bytes(house.LARGEST_FILE + 1))
             (root / "m.gguf").write_bytes(b"GGUF")
-            told = list(house.tree_offences(root, ["small.png", "large.png", "m.gguf"]))
-        self.assertEqual([line.split(":")[0] for line in told], ["large.png", "m.gguf"])
+            goldens = root / "tests/goldens"
+            goldens.mkdir(parents=True)
+            (goldens / "tiny.safetensors").write_bytes(bytes(house.LARGEST_MADE_UP))
+            (goldens / "real.safetensors").write_bytes(bytes(house.LARGEST_MADE_UP + 1))
+            names = ["small.png", "large.png", "m.gguf", "tests/goldens/tiny.safetensors", "tests/goldens/real.safetensors"]
+            told = list(house.tree_offences(root, names))
+        self.assertEqual([line.split(":")[0] for line in told], ["large.png", "m.gguf", "tests/goldens/real.safetensors"])
 
     def test_rooms_import_only_what_the_table_allows(self):
         with tempfile.TemporaryDirectory() as folder:

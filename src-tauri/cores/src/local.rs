@@ -97,8 +97,7 @@ impl Loader {
                 on_load(LoadState::Reading { done, total });
             }
         };
-        let loaded =
-            tokio::task::spawn_blocking(move || Engine::load_with(&path, &options, &told));
+        let loaded = tokio::task::spawn_blocking(move || Engine::load_with(&path, &options, &told));
         loaded
             .await
             .map_err(|e| broke_down(&e))?

@@ -9,7 +9,9 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-use steward_engine::{Cancel, Engine, GenerateRequest, LoadOptions, Progress, Prompt, Session};
+use steward_engine::{
+    Cancel, Constraint, Engine, GenerateRequest, LoadOptions, Progress, Prompt, Session,
+};
 
 const FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
@@ -56,19 +58,26 @@ fn main() {
                 serde_json::json!({ "bench": name, "unit": unit, "value": value })
             );
         } else {
-            println!("{name:<24}{value:>10.1} {unit}");
+            println!("{name:<28}{value:>10.2} {unit}");
         }
     };
     report("engine/load-ms", "ms", loaded * 1e3);
     for (name, measure) in ROWS {
         if wanted(name) {
-            let unit = if name == "engine/resume-2000" {
-                "/s"
-            } else {
-                "tok/s"
+            let unit = match name {
+                "engine/resume-2000" | "engine/tool-calls-16" => "/s",
+                _ => "tok/s",
             };
             report(name, unit, median(runs, |run| measure(&engine, run)));
         }
+    }
+    if wanted("engine/decode-of-bandwidth") {
+        // In turns, so that a machine that changes its pace does so for both.
+        let share = median(runs, |run| {
+            let bandwidth = read_bandwidth(info.threads);
+            decode_after(&engine, 16, 9000 + run) * info.bytes as f64 / bandwidth
+        });
+        report("engine/decode-of-bandwidth", "of 1", share);
     }
     if wanted("engine/switch-us") || wanted("engine/resume-us") {
         let (switch, resume) = switches(&engine, runs);
@@ -80,7 +89,7 @@ fn main() {
 type Measure = fn(&Engine, u32) -> f64;
 
 /// What llama.cpp is measured at too: tokens a second, but for the last, which is resumptions.
-const ROWS: [(&str, Measure); 6] = [
+const ROWS: [(&str, Measure); 7] = [
     ("engine/prefill-512", |engine, run| {
         let out = generate(engine, prompt(512, run), 1);
         assert_eq!(out.cached_tokens, 0, "a cached prompt would be measured");
@@ -107,6 +116,23 @@ const ROWS: [(&str, Measure); 6] = [
         let sessions = prompts.map(|prompt| begin(engine, prompt)).collect();
         // A step of the prompt counts as one token of a turn.
         f64::from(STREAMS * 64) / together_to(sessions, 64)
+    }),
+    ("engine/tool-calls-16", |engine, run| {
+        let system = prompt(512, 10_000 + run);
+        let requests = (0..STREAMS).map(|stream| {
+            let mut request = request([&system[..], &prompt(48, 200 + stream)].concat(), 96);
+            request.ignore_eos = false;
+            request.constraint = Some(Constraint::JsonSchema(tools()));
+            request
+        });
+        let sessions: Vec<Session> = requests
+            .map(|request| {
+                engine
+                    .begin(request)
+                    .unwrap_or_else(|error| panic!("{error}"))
+            })
+            .collect();
+        f64::from(STREAMS) / until_done(sessions)
     }),
     ("engine/resume-2000", |engine, run| {
         let mut session = begin(engine, prompt(2000, 7000 + run));
@@ -171,6 +197,74 @@ fn together_to(mut sessions: Vec<Session>, tokens: u32) -> f64 {
         }
     });
     started.elapsed().as_secs_f64()
+}
+
+/// Seconds in which all sessions come to their end, side by side.
+fn until_done(sessions: Vec<Session>) -> f64 {
+    let started = Instant::now();
+    thread::scope(|scope| {
+        for mut session in sessions {
+            scope.spawn(move || {
+                let never = Cancel::new();
+                let progress = session.run(None, &never, &never, &mut |_| ());
+                assert!(matches!(progress, Ok(Progress::Done(_))), "{progress:?}");
+            });
+        }
+    });
+    started.elapsed().as_secs_f64()
+}
+
+/// A call of one of eight tools, as a JSON schema.
+fn tools() -> serde_json::Value {
+    let path = serde_json::json!({ "type": "string", "maxLength": 24 });
+    let call = |name: &str, arguments: &[&str]| {
+        let fields: serde_json::Map<_, _> = arguments
+            .iter()
+            .map(|argument| ((*argument).to_owned(), path.clone()))
+            .collect();
+        serde_json::json!({
+            "type": "object",
+            "properties": {
+                "tool": { "const": name },
+                "arguments": {
+                    "type": "object", "properties": fields, "required": arguments,
+                    "additionalProperties": false
+                }
+            },
+            "required": ["tool", "arguments"],
+            "additionalProperties": false
+        })
+    };
+    serde_json::json!({ "anyOf": [
+        call("read_file", &["path"]),
+        call("write_file", &["path", "text"]),
+        call("list_folder", &["path"]),
+        call("move_file", &["from", "to"]),
+        call("delete_file", &["path"]),
+        call("search", &["words"]),
+        call("remember", &["fact"]),
+        call("answer", &["text"]),
+    ] })
+}
+
+/// Bytes a second at which so many threads read memory that is in no cache.
+fn read_bandwidth(threads: usize) -> f64 {
+    const BYTES: usize = 256 << 20;
+    let memory = vec![1u64; BYTES / size_of::<u64>()];
+    let started = Instant::now();
+    let sum: u64 = thread::scope(|scope| {
+        let parts = memory.chunks(memory.len().div_ceil(threads));
+        let readers: Vec<_> = parts
+            .map(|part| scope.spawn(move || part.iter().fold(0u64, |sum, word| sum ^ word)))
+            .collect();
+        readers
+            .into_iter()
+            .map(|reader| reader.join().unwrap())
+            .sum()
+    });
+    let seconds = started.elapsed().as_secs_f64();
+    assert!(std::hint::black_box(sum) < 2 * threads as u64);
+    BYTES as f64 / seconds
 }
 
 /// Tokens that the sessions of [`switches`] have behind them.

@@ -14,13 +14,13 @@ use super::noted::at_path;
 use super::person::Asking;
 use super::rights::{needs_of, paths_of};
 use super::{Ctx, Outcome, Primitive, by, ended_as, json, short};
-use crate::capability::{CapabilityId, Need, Stance, Verdict};
+use crate::capability::{CapabilityId, Need, Right, Stance, Verdict};
 use crate::error::{Code, SysError};
 use crate::escape::shown;
 use crate::executor;
 use crate::human::{self, Approval, Preview, Risk};
 use crate::journal::{CallState, Ended};
-use crate::provider::{Change, Files, PathState, Plan};
+use crate::provider::{Change, FileKind, Files, PathState, Plan};
 use crate::syscall::{Changed, FsDelete, FsMkdir, FsMove, FsWrite, Written};
 
 /// Memo of a call whose effect may have happened before a restart.
@@ -146,9 +146,42 @@ pub(super) struct Wanted {
 
 /// By what a change is made.
 struct By {
-    needs: Vec<Need>,
     once: Option<CapabilityId>,
     verdict: Verdict,
+}
+
+/// Paths below a folder that are looked at when it is moved.
+const BELOW_MOST: usize = 10_000;
+
+/// All paths below a folder, from there.
+fn all_below(files: &dyn Files, root: &Path, folder: &str) -> Result<Vec<String>, SysError> {
+    let mut all = Vec::new();
+    let mut folders = vec![String::new()];
+    while let Some(within) = folders.pop() {
+        let path = match within.as_str() {
+            "" => folder.to_owned(),
+            within => format!("{folder}/{within}"),
+        };
+        let listing = files.list(root, &path, BELOW_MOST)?;
+        if listing.left_out > 0 || all.len() + listing.entries.len() > BELOW_MOST {
+            let message = format!(
+                "`{}` has more than `{BELOW_MOST}` things below it, whose rights differ",
+                shown(folder)
+            );
+            return Err(SysError::new(Code::Limit, message).hint("move it in parts"));
+        }
+        for entry in listing.entries {
+            let path = match within.as_str() {
+                "" => entry.name,
+                within => format!("{within}/{}", entry.name),
+            };
+            if entry.kind == Some(FileKind::Folder) {
+                folders.push(path.clone());
+            }
+            all.push(path);
+        }
+    }
+    Ok(all)
 }
 
 enum Acted {
@@ -165,7 +198,7 @@ impl Wanted {
     ) -> Result<(Plan, String), SysError> {
         let repeat = ctx.settle_unknown().await?;
         loop {
-            let needs = self.needs(ctx);
+            let needs = needs_of(&self.change, &ctx.workspace());
             let (verdict, plan) = match self.plan(ctx, &needs).await {
                 Err(error) if repeat => return Err(cannot_be_repeated(&error)),
                 planned => planned?,
@@ -183,11 +216,7 @@ impl Wanted {
                 let decision = ctx.ask_for_yes(asking).await?;
                 once = Some(decision.or_refused(|| refused(&plan, repeat))?);
             }
-            let by = By {
-                needs,
-                once,
-                verdict,
-            };
+            let by = By { once, verdict };
             let acted = self.act(ctx, &plan, by, output(&plan)?).await?;
             if let Acted::Done(detail) = acted {
                 return Ok((plan, detail));
@@ -195,8 +224,33 @@ impl Wanted {
         }
     }
 
-    fn needs(&self, ctx: &Ctx) -> Vec<Need> {
-        needs_of(&self.change, &ctx.workspace())
+    /// What the change needs, for all that it moves; checked together.
+    async fn rule(&self, ctx: &Ctx, plan: &Plan) -> Result<(Verdict, Vec<Need>), SysError> {
+        let mut needs = needs_of(&self.change, &ctx.workspace());
+        if let Change::Move { from, to } = &self.change {
+            let folder = matches!(plan.before, PathState::Folder { .. });
+            if folder && ctx.tells_paths_apart().await? {
+                let top = from.clone();
+                let below = ctx
+                    .blocking(move |files, root| all_below(files, &root, &top))
+                    .await?;
+                for rest in below {
+                    let moved = Change::Move {
+                        from: format!("{from}/{rest}"),
+                        to: format!("{to}/{rest}"),
+                    };
+                    needs.extend(needs_of(&moved, &ctx.workspace()));
+                }
+            }
+            let leaving = needs.iter().filter(|need| need.right == Right::Delete);
+            let paths: Vec<&str> = leaving
+                .filter_map(|need| need.facts.path.as_deref())
+                .collect();
+            ctx.may_leave(&paths).await?;
+        }
+        let kind = human::kind_of(ctx.name, plan);
+        let verdict = ctx.rule(&needs, Some(kind)).await?;
+        Ok((verdict, needs))
     }
 
     async fn plan(&self, ctx: &Ctx, needs: &[Need]) -> Result<(Verdict, Plan), SysError> {
@@ -219,8 +273,7 @@ impl Wanted {
             )
             .hint("read it again and make the change on what is there now"));
         }
-        let kind = human::kind_of(ctx.name, &plan);
-        let verdict = ctx.rule(needs, Some(kind)).await?;
+        let (verdict, _) = self.rule(ctx, &plan).await?;
         Ok((verdict, plan))
     }
 
@@ -263,14 +316,10 @@ impl Wanted {
     /// Looks once more, then acts. From the `executing` row to the `outcome` row nothing can come
     /// between: the work is a task of its own, and the process ends only after it.
     async fn act(&self, ctx: &Ctx, plan: &Plan, by: By, output: Value) -> Result<Acted, SysError> {
-        let By {
-            needs,
-            once,
-            verdict,
-        } = by;
+        let By { once, verdict } = by;
         let slot = ctx.turn().await?;
         let kind = Some(human::kind_of(ctx.name, plan));
-        ctx.rule(&needs, kind).await?;
+        let (_, needs) = self.rule(ctx, plan).await?;
         let again = {
             let change = self.change.clone();
             ctx.blocking(move |files, root| files.plan(&root, &change))

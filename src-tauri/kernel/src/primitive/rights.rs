@@ -10,7 +10,7 @@ use crate::capability::{CapabilityId, Facts, Need, Resource, Right, Stance, Verd
 use crate::error::{Code, SysError};
 use crate::escape::shown;
 use crate::human::policy::{self, Act, Ruling};
-use crate::human::{self, Approval, EffectKind, Preview};
+use crate::human::{self, Approval, EffectKind, Policy, Preview};
 use crate::journal::{Authority, CallState, Ended, Uses};
 use crate::provider::Change;
 use crate::syscall::Record;
@@ -78,7 +78,9 @@ pub(super) fn needs_of(change: &Change, workspace: &Resource) -> Vec<Need> {
         Change::Restore { path, .. } => vec![need(Right::Write, path, None)],
         Change::Mkdir { path } => vec![need(Right::Write, path, Some(0))],
         Change::Delete { path } => vec![need(Right::Delete, path, Some(0))],
+        // What was moved may be read where it is then.
         Change::Move { from, to } => vec![
+            need(Right::Read, from, None),
             need(Right::Delete, from, Some(0)),
             need(Right::Write, to, Some(0)),
         ],
@@ -185,6 +187,37 @@ impl Ctx {
         let ruling = ruled?;
         self.taken.note(needs, &ruling);
         Ok(ruling.verdict)
+    }
+
+    /// Whether rights or policies tell paths of the workspace apart.
+    pub(super) async fn tells_paths_apart(&self) -> Result<bool, SysError> {
+        let held = self.inner.rights_of(&self.live).await?;
+        let standing = self.inner.standing().await?;
+        Ok(held.iter().any(|c| c.grant.constraints.paths.is_some())
+            || standing.iter().any(|s| s.scope.place.is_some()))
+    }
+
+    /// Whether paths may leave their place: not where a policy keeps what is there from being looked
+    /// at.
+    pub(super) async fn may_leave(&self, paths: &[&str]) -> Result<(), SysError> {
+        let standing = self.inner.standing().await?;
+        for action in ["fs.read", "fs.list", "fs.stat"] {
+            let act = Act {
+                action,
+                ..self.act(Some(EffectKind::Use))
+            };
+            let said = policy::said(&standing, &act, paths);
+            if let Some(said) = said.filter(|said| said.policy == Policy::AlwaysDeny) {
+                let message = format!(
+                    "`{}` is not allowed: standing grant {}, {}, would not count for what is moved",
+                    self.name, said.id, said.words
+                );
+                return Err(SysError::new(Code::Denied, message).hint(
+                    "do it without this; the person can take that back with `steward grants`",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// This call, as policies see it.
