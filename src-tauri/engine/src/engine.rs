@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use sha2::{Digest, Sha256};
 
 use crate::error::{EngineError, guard};
+use crate::folder::Folder;
 use crate::generate::{Batch, Grammars, PrefixCache, Prompt};
 use crate::gguf::{Gguf, GgufError};
 use crate::info::ModelInfo;
 use crate::kv::{POSITIONS, Pages};
 use crate::memory::available_memory;
 use crate::model::{Config, Model};
+use crate::open::Opened;
 use crate::pool::{Pool, default_threads};
 use crate::text::{ChatTemplate, Message, Tokenizer};
 
@@ -60,6 +62,15 @@ impl Engine {
     /// # Errors
     /// As [`Engine::load`] has them; a file that passes may still fail there.
     pub fn inspect(path: &Path) -> Result<ModelInfo, EngineError> {
+        let faulty = |source| EngineError::Model {
+            path: path.to_owned(),
+            source,
+        };
+        if path.is_dir() {
+            let mut folder = Folder::open(path)?;
+            let config = folder.config().map_err(faulty)?;
+            return Ok(folder.info(&config, &file_name(path)));
+        }
         let map = Gguf::map(path).map_err(|source| EngineError::Open {
             path: path.to_owned(),
             source,
@@ -68,13 +79,10 @@ impl Engine {
             let file = Gguf::parse(map)?;
             ModelInfo::read(&file, &Config::read(&file)?, &file_name(path))
         };
-        read().map_err(|source| EngineError::Model {
-            path: path.to_owned(),
-            source,
-        })
+        read().map_err(faulty)
     }
 
-    /// Loads a GGUF file.
+    /// Loads a GGUF file, or a folder with `config.json`, `*.safetensors` and `tokenizer.json`.
     ///
     /// # Errors
     /// [`EngineError::Open`] where the file cannot be read, [`EngineError::DoesNotFit`] where its
@@ -104,8 +112,8 @@ impl Engine {
                 "`{threads}` threads: choose 1 to {MAX_THREADS}"
             )));
         }
-        let map = Gguf::map(path).map_err(open)?;
-        let needed = map.len() as u64;
+        let opened = Opened::open(path)?;
+        let needed = opened.info.bytes;
         let left = options.memory.or_else(available_memory);
         if let Some(available) = left.filter(|left| needed > *left) {
             return Err(EngineError::DoesNotFit {
@@ -116,8 +124,7 @@ impl Engine {
         }
         let pool = Pool::new(threads).map_err(open)?;
         let batch = Batch::start().map_err(open)?;
-        let named = (file_name(path), options.kv_bytes);
-        let loaded = Loaded::read(map, pool, batch, named, told);
+        let loaded = Loaded::new(opened, pool, batch, options.kv_bytes, told);
         let mut loaded = loaded.map_err(|source| EngineError::Model {
             path: path.to_owned(),
             source,
@@ -275,32 +282,20 @@ fn file_name(path: &Path) -> String {
 }
 
 impl Loaded {
-    fn read(
-        map: memmap2::Mmap,
+    fn new(
+        opened: Opened,
         pool: Pool,
         batch: Batch,
-        (name, kv_bytes): (String, Option<u64>),
+        kv_bytes: Option<u64>,
         told: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Self, GgufError> {
-        let file = Gguf::parse(map)?;
-        let config = Config::read(&file)?;
-        let mut info = ModelInfo::read(&file, &config, &name)?;
-        let tokenizer = Tokenizer::read(&file)?;
-        if tokenizer.len() > config.vocab {
-            let problem = format!(
-                "{} tokens for an embedding of {} rows",
-                tokenizer.len(),
-                config.vocab
-            );
-            return Err(GgufError::invalid("`tokenizer.ggml.tokens`", problem));
-        }
-        let template = match file.find_str("tokenizer.chat_template")? {
-            Some(source) => Some(
-                ChatTemplate::new(source, tokenizer.bos_name(), tokenizer.eos_name())
-                    .map_err(|e| GgufError::invalid("`tokenizer.chat_template`", e.to_string()))?,
-            ),
-            None => None,
-        };
+        let Opened {
+            source,
+            config,
+            mut info,
+            tokenizer,
+            template,
+        } = opened;
         let shape = config.kv_shape();
         let bytes = kv_bytes.unwrap_or_else(|| {
             let pages = config.context.div_ceil(POSITIONS) as u64;
@@ -308,7 +303,7 @@ impl Loaded {
         });
         let pages = Pages::new(shape, bytes);
         let prefixes = Mutex::new(PrefixCache::new(Arc::clone(&pages)));
-        let model = Model::load(&file, config, pool, told)?;
+        let model = Model::load(source.as_ref(), config, pool, told)?;
         info.instructions = model.instructions();
         Ok(Self {
             info,

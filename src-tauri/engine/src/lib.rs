@@ -18,6 +18,7 @@ mod cancel;
 mod encoder;
 mod engine;
 mod error;
+mod folder;
 mod generate;
 mod gguf;
 mod info;
@@ -25,6 +26,7 @@ mod kernels;
 mod kv;
 mod memory;
 mod model;
+mod open;
 mod pool;
 mod text;
 

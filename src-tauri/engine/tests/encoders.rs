@@ -234,3 +234,21 @@ fn no_packed_file_however_broken_panics() {
     }
     assert!(refused > 100, "{refused}");
 }
+
+#[test]
+fn sizes_whose_sum_overflows_are_refused() {
+    let eighth = (1u64 << 61) - 1;
+    let entries: serde_json::Map<_, _> = (0..8)
+        .map(|index| {
+            let offsets = [index * eighth, (index + 1) * eighth];
+            let entry =
+                serde_json::json!({ "dtype": "U8", "shape": [eighth], "data_offsets": offsets });
+            (format!("t{index}"), entry)
+        })
+        .collect();
+    let header = serde_json::Value::Object(entries).to_string();
+    let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
+    let folder = changed("bert", "model.safetensors", |_| bytes.clone());
+    let error = Encoder::load(folder.path(), None).unwrap_err().to_string();
+    assert!(error.contains("model.safetensors"), "{error}");
+}

@@ -229,7 +229,7 @@ impl Models {
         let path = Path::new(name);
         if path.is_absolute()
             && let Ok(meta) = std::fs::metadata(path)
-            && meta.is_file()
+            && (meta.is_file() || path.join("config.json").is_file())
         {
             return Ok(Found {
                 name: name.to_owned(),

@@ -532,9 +532,15 @@ impl Inner {
         self.events.receiver_count() > 0
     }
 
+    /// How often capabilities changed: of any process, of this one. To be looked up before what it
+    /// stands for is read.
+    pub(crate) fn rights_version(&self, live: &Live) -> (u64, u64) {
+        (self.rights.load(Ordering::Acquire), live.rights.version())
+    }
+
     /// What a process may do, now: as read when it last changed.
     pub(crate) async fn rights_of(&self, live: &Live) -> Result<Arc<Vec<Capability>>, SysError> {
-        let version = (self.rights.load(Ordering::Acquire), live.rights.version());
+        let version = self.rights_version(live);
         if let Some(held) = live.rights.as_of(version) {
             return Ok(held);
         }

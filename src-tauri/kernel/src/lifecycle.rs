@@ -40,14 +40,17 @@ impl Inner {
             live
         };
         // It may have ended since it was listed; what has ended never runs again.
-        let now = self.journal.process(pid).await;
-        if !matches!(&now, Ok(Some(process)) if !process.state.is_final()) {
+        // Its rights are read with that, so that its first call finds them.
+        let version = self.rights_version(&live);
+        let now = self.journal.process_and_rights(pid).await;
+        if !matches!(&now, Ok(Some((process, _))) if !process.state.is_final()) {
             self.lock_live().remove(&pid);
             live.ended.send_replace(self.journal.exit_of(pid).await?);
             return now.map(drop);
         }
-        if let Ok(Some(process)) = &now {
+        if let Ok(Some((process, held))) = now {
             live.pause(process.paused, self.providers.clock.monotonic_ms());
+            live.rights.keep(version, Arc::new(held));
         }
         if live.info().state == ProcessState::Created {
             self.tell_process(&live.info());

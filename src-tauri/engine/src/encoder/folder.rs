@@ -1,15 +1,17 @@
 //! An encoder as Hugging Face's programs keep it: a folder with `config.json`, `tokenizer.json` and
 //! `model.safetensors`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use safetensors::{Dtype, SafeTensors};
+use memmap2::Mmap;
 use serde::Deserialize;
 
 use super::config::EncoderConfig;
 use super::vocabulary::Vocabulary;
 use super::weights::{Part, Stored};
-use crate::gguf::{GgufError, TensorType};
+use crate::folder::{Entry, Shard};
+use crate::gguf::GgufError;
 
 /// Bytes of a configuration or a vocabulary at most.
 const MAX_JSON: u64 = 256 << 20;
@@ -92,45 +94,44 @@ pub(super) fn vocabulary(folder: &Path) -> Result<Vocabulary, GgufError> {
     Vocabulary::from_json(&text(folder, "tokenizer.json")?, marked)
 }
 
-pub(super) struct Tensors<'a> {
-    file: SafeTensors<'a>,
+pub(super) struct Tensors {
+    shard: Shard,
+    entries: BTreeMap<String, Entry>,
     /// What all names begin with.
     prefix: String,
 }
 
-impl<'a> Tensors<'a> {
-    pub(super) fn read(map: &'a [u8]) -> Result<Self, GgufError> {
-        let file = SafeTensors::deserialize(map)
-            .map_err(|e| GgufError::invalid("`model.safetensors`", e.to_string()))?;
+impl Tensors {
+    pub(super) fn read(map: Mmap) -> Result<Self, GgufError> {
+        let (shard, entries) = Shard::read(map, "model.safetensors", 0)?;
+        let entries: BTreeMap<String, Entry> = entries.into_iter().collect();
         let words = "embeddings.word_embeddings.weight";
-        let names = file.names();
-        let prefix = names.iter().find_map(|name| name.strip_suffix(words));
+        let prefix = entries.keys().find_map(|name| name.strip_suffix(words));
         let Some(prefix) = prefix.map(str::to_owned) else {
             return Err(GgufError::Missing {
                 field: format!("tensor `{words}`"),
             });
         };
-        Ok(Self { file, prefix })
+        Ok(Self {
+            shard,
+            entries,
+            prefix,
+        })
     }
 
     fn get(&self, part: Part, end: &str) -> Result<Stored<'_>, GgufError> {
         let name = format!("{}{}.{end}", self.prefix, named(part));
-        let view = self.file.tensor(&name).map_err(|_| GgufError::Missing {
-            field: format!("tensor `{name}`"),
-        })?;
-        let kind = match view.dtype() {
-            Dtype::F32 => TensorType::F32,
-            Dtype::F16 => TensorType::F16,
-            Dtype::BF16 => TensorType::BF16,
-            other => {
-                let problem = format!("is of `{other:?}`: F32, F16 and BF16 are supported");
-                return Err(GgufError::invalid(format!("tensor `{name}`"), problem));
-            }
-        };
+        let field = || format!("tensor `{name}`");
+        let entry = self
+            .entries
+            .get(&name)
+            .ok_or_else(|| GgufError::Missing { field: field() })?;
         Ok(Stored {
-            kind,
-            elements: view.shape().iter().product(),
-            bytes: view.data(),
+            kind: entry
+                .kind()
+                .map_err(|problem| GgufError::invalid(field(), problem))?,
+            elements: usize::try_from(entry.elements()).unwrap_or(usize::MAX),
+            bytes: self.shard.bytes(entry),
         })
     }
 }
@@ -153,7 +154,7 @@ fn named(part: Part) -> String {
     }
 }
 
-impl super::weights::Tensors for Tensors<'_> {
+impl super::weights::Tensors for Tensors {
     fn weight(&self, part: Part) -> Result<Stored<'_>, GgufError> {
         self.get(part, "weight")
     }

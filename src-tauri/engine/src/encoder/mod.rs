@@ -114,7 +114,7 @@ impl Encoder {
         let (config, vocabulary, weights) = if path.is_dir() {
             let config = folder::config(path).map_err(faulty)?;
             let vocabulary = folder::vocabulary(path).map_err(faulty)?;
-            let tensors = folder::Tensors::read(&map).map_err(faulty)?;
+            let tensors = folder::Tensors::read(map).map_err(faulty)?;
             let weights = Weights::read(&tensors, &config, &mut pool).map_err(faulty)?;
             (config, vocabulary, weights)
         } else {

@@ -2,9 +2,9 @@ use crate::gguf::{Gguf, GgufError};
 use crate::kv::KvShape;
 
 /// Sizes beyond these are not of any model this engine could run, and keep products in range.
-const MAX_LAYERS: u32 = 1024;
-const MAX_WIDTH: u32 = 1 << 20;
-const MAX_CONTEXT: u32 = 1 << 24;
+pub(crate) const MAX_LAYERS: u32 = 1024;
+pub(crate) const MAX_WIDTH: u32 = 1 << 20;
+pub(crate) const MAX_CONTEXT: u32 = 1 << 24;
 
 /// Gemma 3's layers that see a window: all but each sixth.
 const WINDOW_PERIOD: usize = 6;
@@ -111,15 +111,7 @@ impl Keys<'_> {
     }
 
     fn sized(&self, key: &str, found: u32, limit: u32) -> Result<usize, GgufError> {
-        match found {
-            0 => Err(self.invalid(key, "must not be zero")),
-            found if found > limit => Err(GgufError::TooLarge {
-                field: format!("`{}`", self.name(key)),
-                found: found.into(),
-                limit: limit.into(),
-            }),
-            found => Ok(found as usize),
-        }
+        sized(&self.name(key), found, limit)
     }
 
     /// A number above zero.
@@ -141,10 +133,7 @@ impl Keys<'_> {
                 return Err(self.invalid("attention.head_count", problem));
             }
         };
-        if head_len == 0 || head_len % 16 != 0 || head_len > 512 {
-            let problem = format!("heads of `{head_len}`: multiples of 16 up to 512 are supported");
-            return Err(self.invalid("attention.head_count", problem));
-        }
+        check_head_len(head_len, &self.name("attention.head_count"))?;
         if self
             .find("attention.value_length")?
             .is_some_and(|found| found as usize != head_len)
@@ -184,10 +173,7 @@ impl Config {
             None => heads,
             Some(found) => keys.sized("attention.head_count_kv", found, MAX_WIDTH)?,
         };
-        if heads % kv_heads != 0 {
-            let problem = format!("{heads} heads cannot share `{kv_heads}` KV heads evenly");
-            return Err(keys.invalid("attention.head_count_kv", problem));
-        }
+        check_shared(heads, kv_heads, &keys.name("attention.head_count_kv"))?;
         let head_len = keys.head_len(width, heads)?;
         let rotated = match keys.find("rope.dimension_count")? {
             None => head_len,
@@ -258,4 +244,35 @@ impl Config {
         self.window
             .filter(|window| !(layer + 1).is_multiple_of(window.period))
     }
+}
+
+/// A size that is neither zero nor beyond `limit`.
+pub(crate) fn sized(key: &str, found: u32, limit: u32) -> Result<usize, GgufError> {
+    match found {
+        0 => Err(GgufError::invalid(format!("`{key}`"), "must not be zero")),
+        found if found > limit => Err(GgufError::TooLarge {
+            field: format!("`{key}`"),
+            found: found.into(),
+            limit: limit.into(),
+        }),
+        found => Ok(found as usize),
+    }
+}
+
+/// Each KV head must serve as many heads as the others.
+pub(crate) fn check_shared(heads: usize, kv_heads: usize, key: &str) -> Result<(), GgufError> {
+    if heads.is_multiple_of(kv_heads) {
+        return Ok(());
+    }
+    let problem = format!("{heads} heads cannot share `{kv_heads}` KV heads evenly");
+    Err(GgufError::invalid(format!("`{key}`"), problem))
+}
+
+/// The kernels take heads of whole tiles.
+pub(crate) fn check_head_len(head_len: usize, key: &str) -> Result<(), GgufError> {
+    if head_len != 0 && head_len.is_multiple_of(16) && head_len <= 512 {
+        return Ok(());
+    }
+    let problem = format!("heads of `{head_len}`: multiples of 16 up to 512 are supported");
+    Err(GgufError::invalid(format!("`{key}`"), problem))
 }

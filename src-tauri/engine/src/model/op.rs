@@ -12,10 +12,11 @@ use sha2::{Digest, Sha256};
 
 use super::Config;
 use super::forward::{Outcome, Runtime, Step};
+use super::source::Source;
 use super::weights::{Layout, Weights};
 use crate::encoder::Encoding;
 use crate::error::{EngineError, guard};
-use crate::gguf::{Gguf, GgufError};
+use crate::gguf::GgufError;
 use crate::kv::KvCache;
 use crate::pool::Pool;
 
@@ -196,7 +197,7 @@ impl<'a> RunLogits<'a> {
 impl Model {
     /// Packs the file's tensors and puts them on the CPU device.
     pub(crate) fn load(
-        file: &Gguf,
+        file: &dyn Source,
         config: Config,
         mut pool: Pool,
         told: &(dyn Fn(u64, u64) + Sync),

@@ -4,7 +4,8 @@ use std::sync::{Mutex, PoisonError};
 use burn::tensor::f16;
 
 use super::Config;
-use crate::gguf::{Gguf, GgufError, TensorInfo, TensorType};
+use super::source::Source;
+use crate::gguf::{GgufError, TensorType};
 use crate::kernels::{Format, Matrix, pack_matrix, packed_bytes, wide_float};
 use crate::pool::Pool;
 
@@ -92,7 +93,7 @@ impl Order {
 impl Weights {
     /// Reads and packs all tensors of the model.
     pub(crate) fn read(
-        file: &Gguf,
+        file: &dyn Source,
         config: &Config,
         pool: &mut Pool,
         told: &(dyn Fn(u64, u64) + Sync),
@@ -110,19 +111,19 @@ impl Weights {
         let output_norm = plan.vector("output_norm.weight", width, Order::Kept)?;
         let embedding = plan.matrix("token_embd.weight", config.vocab, width, Order::Kept)?;
         // Without an output matrix of its own the model uses the embedding's.
-        let output = match file.find_tensor("output.weight") {
+        let output = match file.find("output.weight")? {
             Some(_) => plan.matrix("output.weight", config.vocab, width, Order::Kept)?,
             None => embedding,
         };
-        let rope_factors = match file.find_tensor("rope_freqs.weight") {
+        let rope_factors = match file.find("rope_freqs.weight")? {
             Some(_) => Some(vector(file, "rope_freqs.weight", config.rotated / 2)?),
-            None => None,
+            None => file.rope_factors(),
         };
         plan.used.insert("rope_freqs.weight".to_owned());
         // A weight that is not used would be a model that is not the file's.
-        if let Some(name) = file.tensor_names().find(|name| !plan.used.contains(*name)) {
+        if let Some(field) = file.unused(&plan.used) {
             let problem = "is of a kind of model that this engine does not run";
-            return Err(GgufError::invalid(format!("tensor `{name}`"), problem));
+            return Err(GgufError::invalid(field, problem));
         }
         let (len, vectors) = (plan.end, std::mem::take(&mut plan.vectors));
         let (arena, start) = plan.pack(pool, told);
@@ -144,7 +145,7 @@ impl Weights {
 }
 
 struct Plan<'a> {
-    file: &'a Gguf,
+    file: &'a dyn Source,
     tensors: Vec<Planned<'a>>,
     end: usize,
     vectors: Vec<f32>,
@@ -201,10 +202,11 @@ impl Plan<'_> {
         names: &[String; N],
         shapes: &[(usize, Order); N],
     ) -> Result<Option<[usize; N]>, GgufError> {
-        if names
-            .iter()
-            .all(|name| self.file.find_tensor(name).is_none())
-        {
+        let mut found = false;
+        for name in names {
+            found |= self.file.find(name)?.is_some();
+        }
+        if !found {
             return Ok(None);
         }
         let mut at = [0; N];
@@ -222,17 +224,17 @@ impl Plan<'_> {
         cols: usize,
         order: Order,
     ) -> Result<Matrix, GgufError> {
-        let info = shaped(self.file, name, &[cols, rows])?;
+        let stored = self.file.shaped(name, &[cols, rows])?;
         let matrix = Matrix {
-            format: Format::of(info.kind),
+            format: Format::of(stored.kind),
             rows,
             cols,
             offset: self.end,
         };
-        let bytes = packed_bytes(info.kind, rows, cols).next_multiple_of(LINE);
-        let source = self.file.tensor_bytes(info);
+        let bytes = packed_bytes(stored.kind, rows, cols).next_multiple_of(LINE);
+        let source = stored.bytes;
         self.tensors.push(Planned {
-            kind: info.kind,
+            kind: stored.kind,
             rows,
             cols,
             bytes,
@@ -302,21 +304,11 @@ fn ask_for_huge_pages(memory: &mut [u8]) {
 #[cfg(not(target_os = "linux"))]
 fn ask_for_huge_pages(_memory: &mut [u8]) {}
 
-/// A tensor that must have the given dimensions.
-fn shaped<'a>(file: &'a Gguf, name: &str, dims: &[usize]) -> Result<&'a TensorInfo, GgufError> {
-    let info = file.tensor(name)?;
-    if info.dims != dims {
-        let problem = format!("is {:?}, not {dims:?} as the metadata says", info.dims);
-        return Err(GgufError::invalid(format!("tensor `{name}`"), problem));
-    }
-    Ok(info)
-}
-
 /// A vector of floats, which norms are in every file.
-fn vector(file: &Gguf, name: &str, len: usize) -> Result<Vec<f32>, GgufError> {
-    let info = shaped(file, name, &[len])?;
-    let bytes = file.tensor_bytes(info);
-    match info.kind {
+fn vector(file: &dyn Source, name: &str, len: usize) -> Result<Vec<f32>, GgufError> {
+    let stored = file.shaped(name, &[len])?;
+    let bytes = stored.bytes;
+    match stored.kind {
         TensorType::F32 => Ok(bytes
             .as_chunks::<4>()
             .0
@@ -335,7 +327,7 @@ fn vector(file: &Gguf, name: &str, len: usize) -> Result<Vec<f32>, GgufError> {
             Ok(halves.iter().map(|bytes| wide_float(*bytes)).collect())
         }
         _ => Err(GgufError::invalid(
-            format!("tensor `{name}`"),
+            file.field(name),
             "a vector must be F32, F16 or BF16",
         )),
     }

@@ -12,6 +12,7 @@ use tokenizers::{SplitDelimiterBehavior, Tokenizer};
 use crate::gguf::{Gguf, GgufError};
 
 /// The kinds of token that GGUF tells apart and that matter here.
+pub(super) const PLAIN: i64 = 1;
 const UNKNOWN: i64 = 2;
 pub(super) const CONTROL: i64 = 3;
 pub(super) const USER_DEFINED: i64 = 4;

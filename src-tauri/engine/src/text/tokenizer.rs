@@ -1,3 +1,5 @@
+mod json;
+
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::Piece;

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use rusqlite::{Connection, OptionalExtension};
 use serde::Deserialize;
 
-use super::capabilities::{Issue, issue, issue_to};
+use super::capabilities::{Issue, held, issue, issue_to};
 use super::lives::{self, Inherited};
 use super::{
     At, Audit, CallId, Journal, Row, Tx, append, failed, from_json, from_word, images, objects,
     to_json, word,
 };
 use crate::budget::{Budget, Used};
-use crate::capability::{CapabilityId, Grant, Now, Steady};
+use crate::capability::{Capability, CapabilityId, Grant, Now, Steady};
 use crate::error::{Code, SysError};
 use crate::process::{ForkMode, Pid, ProcessInfo, ProcessState, RunId, Urgency};
 use crate::sys::Turn;
@@ -86,6 +86,20 @@ impl Journal {
     pub(crate) async fn process(&self, pid: Pid) -> Result<Option<ProcessInfo>, SysError> {
         self.read(move |db| Ok(select(db, "WHERE pid = ?1", Some(pid.0))?.pop()))
             .await
+    }
+
+    /// A process, and the capabilities that it holds.
+    pub(crate) async fn process_and_rights(
+        &self,
+        pid: Pid,
+    ) -> Result<Option<(ProcessInfo, Vec<Capability>)>, SysError> {
+        self.read(move |db| {
+            let process = select(db, "WHERE pid = ?1", Some(pid.0))?.pop();
+            process
+                .map(|process| Ok((process, held(db, pid)?)))
+                .transpose()
+        })
+        .await
     }
 
     pub(crate) async fn processes_of_run(&self, run: RunId) -> Result<Vec<ProcessInfo>, SysError> {
