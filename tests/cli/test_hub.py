@@ -211,6 +211,17 @@ class Found(AtHub):
         self.assertSays(self.check(2, "models", "use", "ollama:none:1b"), "`ollama:none:1b`")
         self.assertEqual(list(self.models.iterdir()), [])
 
+    def test_one_that_has_gone_since_it_was_chosen_is_told_where_it_is_needed(self) -> None:
+        file = self.house.home / ".lmstudio/models/p/q/x.gguf"
+        self.put(file)
+        self.check(0, "models", "use", "lmstudio:p/q/x.gguf")
+        file.unlink()
+        self.check(0, "ps")
+        self.check(0, "ask", "--approve", "all", "create hello.txt with the text Hi")
+        ended = self.check(3, "ask", "--approve", "all", "summarise notes.md")
+        self.assertSays(ended, "`lmstudio:p/q/x.gguf`", "steward models")
+        self.assertSays(self.check(3, "doctor"), "`lmstudio:p/q/x.gguf`")
+
     def test_one_that_does_not_fit_is_told_before_it_is_loaded(self) -> None:
         data = bytearray((MODELS / MODEL).read_bytes())
         huge = self.models / "huge.gguf"

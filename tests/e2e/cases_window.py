@@ -36,6 +36,35 @@ def the_window_shows_an_agent_what_it_asks_and_what_it_did(stage: Stage) -> None
         always_is_listed_and_taken_back(stage, desktop, approval)
 
 
+@case
+def the_settings_show_the_models_that_are_here_and_which_fit(stage: Stage) -> None:
+    house = stage.house()
+    shelf = house.folder / ".lmstudio" / "models" / "someone" / "small"
+    shelf.mkdir(parents=True)
+    default = next(house.models.glob("*.gguf"))
+    (shelf / "small.gguf").symlink_to(default)
+    (shelf / "broken.gguf").write_bytes(b"GGUF and no more")
+    with stage.desktop(house) as desktop:
+        approval = ask(stage, desktop)
+        desktop.invoke("launcher_hide")
+        with desktop.within("approval"):
+            desktop.invoke("open_main", pid=approval["pid"])
+            desktop.invoke("approval_close")
+        until("the main window", lambda: desktop.shown(desktop.main))
+        press(desktop, "nav-settings")
+        until("the models", lambda: count(desktop, "model-found") == 2)
+        holds(count(desktop, "model-use") == 1, "a broken model can be chosen")
+        stage.picture("settings-models", desktop.main)
+        press(desktop, "model-use")
+        name = "lmstudio:someone/small/small.gguf"
+        until("the choice to be kept", lambda: desktop.request("settings")["next_model"] == name)
+        for language, theme in (("zh", "dark"), ("en", "light")):
+            desktop.request("change_settings", language=language, theme=theme)
+            until("nothing left to choose", lambda: count(desktop, "model-use") == 1)
+            stage.picture(f"settings-models-{language}-{theme}", desktop.main)
+        problems(desktop)
+
+
 def an_agent_in_all_its_parts(stage: Stage, desktop: Desktop) -> None:
     press(desktop, "nav-agents")
     for part in PARTS:

@@ -16,6 +16,9 @@ use crate::surface::{Fit, FitnessView, FoundModel, ModelView, Problem};
 
 const CATALOGUE: &str = include_str!("../../../models/catalogue.toml");
 
+/// Tokens of context of a model that cannot be looked at.
+const CONTEXT_UNKNOWN: u32 = 2_048;
+
 /// The catalogue, the folder of models, and where other programs keep theirs.
 #[derive(Debug, Clone)]
 pub struct Models {
@@ -200,12 +203,17 @@ impl Models {
     pub(crate) fn chosen(&self, config: &Config) -> Result<Chosen, Problem> {
         let named = config.model.as_deref();
         if let Some(name) = named.filter(|name| self.catalogue.get(name).is_none()) {
-            let found = self.named(name)?;
-            let context = fitness(&found.path).map_or(1, |fits| fits.context);
+            let file = match self.named(name) {
+                Ok(found) => Ok(found.path),
+                // What was here once may be gone: all that needs no model goes on.
+                Err(gone) if name.contains(['/', ':']) => Err(gone),
+                Err(unknown) => return Err(unknown),
+            };
+            let fits = file.as_ref().ok().and_then(|file| fitness(file).ok());
             return Ok(Chosen {
                 name: name.to_owned(),
-                file: Ok(found.path),
-                context,
+                context: fits.map_or(CONTEXT_UNKNOWN, |fits| fits.context),
+                file,
             });
         }
         let model = self.find(named)?;

@@ -100,7 +100,11 @@ ready: boolean,
 /**
  * What went wrong, where it did.
  */
-error: Problem | null, } | { "type": "missed", 
+error: Problem | null, 
+/**
+ * How much of it was read, where that takes a while.
+ */
+percent: number | null, } | { "type": "missed", 
 /**
  * How many.
  */
