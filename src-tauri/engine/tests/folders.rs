@@ -197,7 +197,7 @@ fn damage_is_named() {
         ),
         (
             |f| f.config("num_hidden_layers", json!(3)),
-            "tensor `model.layers.2.input_layernorm.weight` is missing",
+            "tensor `model.layers.2.self_attn.q_proj.weight` is missing",
         ),
         (
             |f| f.config("num_hidden_layers", json!(99_999)),
