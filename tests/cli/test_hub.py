@@ -6,6 +6,7 @@ import re
 import shutil
 import struct
 import threading
+import tomllib
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -221,6 +222,16 @@ class Found(AtHub):
         ended = self.check(3, "ask", "--approve", "all", "summarise notes.md")
         self.assertSays(ended, "`lmstudio:p/q/x.gguf`", "steward models")
         self.assertSays(self.check(3, "doctor"), "`lmstudio:p/q/x.gguf`")
+
+    def test_a_choice_made_while_another_program_has_the_settings_stays(self) -> None:
+        name = "lmstudio:p/q/x.gguf"
+        self.put(self.house.home / ".lmstudio/models/p/q/x.gguf")
+        self.waiting("delete old.txt")
+        self.check(0, "models", "use", name)
+        # The program that waits writes its settings anew.
+        self.check(0, "sched", "set", "fifo")
+        kept = tomllib.loads(self.house.config.read_text())
+        self.assertEqual((kept["model"], kept["scheduler"]["policy"]), (name, "fifo"))
 
     def test_one_that_does_not_fit_is_told_before_it_is_loaded(self) -> None:
         data = bytearray((MODELS / MODEL).read_bytes())

@@ -60,7 +60,11 @@ def the_settings_show_the_models_that_are_here_and_which_fit(stage: Stage) -> No
         until("the choice to be kept", lambda: desktop.request("settings")["next_model"] == name)
         # The default can be taken again; what was chosen cannot be chosen twice.
         until("the way back", lambda: count(desktop, "model-use") == 1)
-        stage.picture("settings-models-chosen", desktop.main)
+        for language, theme in (("zh", "dark"), ("en", "light")):
+            choose(desktop, "settings-language", language)
+            choose(desktop, "settings-theme", theme)
+            until(f"the page in {language}, {theme}", lambda: looks(desktop) == (language, theme))
+            stage.picture(f"settings-models-{language}-{theme}", desktop.main)
         problems(desktop)
 
 
@@ -137,6 +141,21 @@ def press(desktop: Desktop, testid: str, page: str = "main") -> None:
             return desktop.page.run(script, testid)
 
     until(f"`{testid}` to press", pressed)
+
+
+def choose(desktop: Desktop, testid: str, value: str) -> None:
+    """Clicks one of several choices."""
+    script = "document.querySelector(`[data-testid=\"${given[0]}\"] input[value=\"${given[1]}\"]`).click()"
+    with desktop.within("main"):
+        desktop.page.run(script, testid, value)
+
+
+def looks(desktop: Desktop) -> tuple[str, str]:
+    """The language and the theme of the main window's page."""
+    script = "const it = document.documentElement; return [it.lang, it.dataset.theme]"
+    with desktop.within("main"):
+        language, theme = desktop.page.run(script)
+    return language.split("-")[0], theme
 
 
 def count(desktop: Desktop, testid: str, page: str = "main") -> int:

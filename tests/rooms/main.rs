@@ -33,6 +33,7 @@ mod journal;
 #[path = "examples/launch_presets.rs"]
 mod launch_presets;
 mod messages;
+mod moves;
 mod objects;
 mod outside;
 mod policies;

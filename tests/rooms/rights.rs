@@ -17,7 +17,7 @@ fn constraints(json: &str) -> Constraints {
     Constraints::parse(json).unwrap()
 }
 
-fn files(bed: &Bed, rights: &[Right], stance: Stance, json: &str) -> Grant {
+pub(crate) fn files(bed: &Bed, rights: &[Right], stance: Stance, json: &str) -> Grant {
     let root = bed.root.clone();
     Grant::new(Resource::Workspace { root }, rights, stance).under(constraints(json))
 }
@@ -30,7 +30,7 @@ fn beside_files(bed: &Bed) -> Vec<Grant> {
 }
 
 const CHANGE: [Right; 2] = [Right::Write, Right::Delete];
-const ALL: [Right; 3] = [Right::Read, Right::Write, Right::Delete];
+pub(crate) const ALL: [Right; 3] = [Right::Read, Right::Write, Right::Delete];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn constraints_hold_at_every_primitive() {
@@ -720,69 +720,4 @@ async fn an_undo_needs_the_rights_on_every_path_it_touches() {
         (bed.text("docs/a"), bed.text("src/a")),
         ("old".into(), "old".into())
     );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_kept_does_not_get_away_by_moving_a_folder() {
-    let tree = [
-        ("secret/key", "1"),
-        ("docs/secret/key", "2"),
-        ("docs/note", "3"),
-        ("open/a/b", "4"),
-    ];
-    let moves = [
-        rename("secret", "x"),
-        rename("secret/key", "x"),
-        rename("docs", "y"),
-        rename("docs/note", "note"),
-        rename("open", "z"),
-        read("z/a/b"),
-    ];
-    let no = Err(Code::Denied);
-    let expected = [no, no, no, Ok(()), Ok(()), Ok(())];
-
-    // By a capability that denies no more than reading.
-    let bed = Bed::with(&tree);
-    let kernel = bed.kernel();
-    let kept = files(
-        &bed,
-        &[Right::Read],
-        Stance::Deny,
-        r#"{"paths":["secret/**","docs/secret/**"]}"#,
-    );
-    let grants = vec![files(&bed, &ALL, Stance::Allow, "{}"), kept];
-    let pid = bed.start_with(&kernel, &moves, grants).await;
-    assert_eq!(codes(&results(&kernel, pid).await), expected);
-    assert_eq!(bed.text("secret/key"), "1");
-    assert_eq!(bed.text("docs/secret/key"), "2");
-
-    // By a policy on reading.
-    let bed = Bed::with(&tree);
-    let kernel = bed.kernel();
-    for folder in ["secret", "docs/secret"] {
-        let scope = Scope {
-            workspace: Some(bed.root.clone()),
-            place: Some(Place::Folder(folder.to_owned())),
-            ..Scope::default()
-        };
-        let new = NewPolicy {
-            action: "fs.read".to_owned(),
-            scope,
-            policy: Policy::AlwaysDeny,
-        };
-        kernel.set_action_policy(new, "test").await.unwrap();
-    }
-    let all = vec![files(&bed, &ALL, Stance::Allow, "{}")];
-    let pid = bed.start_with(&kernel, &moves, all).await;
-    assert_eq!(codes(&results(&kernel, pid).await), expected);
-
-    // An allow for some files beneath a folder is none for the folder with all that is in it.
-    let bed = Bed::with(&tree);
-    let kernel = bed.kernel();
-    let some = r#"{"paths":["docs","docs/note","y","y/**"]}"#;
-    let grants = vec![files(&bed, &ALL, Stance::Allow, some)];
-    let pid = bed
-        .start_with(&kernel, &[rename("docs", "y")], grants)
-        .await;
-    assert_eq!(codes(&results(&kernel, pid).await), [no]);
 }

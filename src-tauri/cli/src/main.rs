@@ -83,7 +83,7 @@ async fn carry_out(args: Args, printer: &Printer) -> Ended {
         return journal::without_kernel(verb, printer);
     }
     let resume = match args.verb {
-        Some(Verb::Models { verb }) => return models::run(verb, printer),
+        Some(Verb::Models { verb }) => return models::run(verb, printer).await,
         Some(Verb::Bench { model, threads }) => {
             return models::bench(model.as_deref(), threads, printer);
         }

@@ -5,14 +5,15 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use steward_host::surface::FoundModel;
-use steward_host::{Models, Paths, Progress, Row, escape_line};
+use steward_host::surface::{FitnessView, FoundModel, SettingsChange};
+use steward_host::{Command, Models, Paths, Problem, Progress, Resume, Row, escape_line};
 
 use crate::Ended;
 use crate::args::ModelVerb;
+use crate::link::Link;
 use crate::print::{Printer, aside};
 
-pub(crate) fn run(verb: Option<ModelVerb>, printer: &Printer) -> Ended {
+pub(crate) async fn run(verb: Option<ModelVerb>, printer: &Printer) -> Ended {
     let models = Models::from_env()?;
     match verb.unwrap_or(ModelVerb::List) {
         ModelVerb::List => list(&models, printer),
@@ -26,7 +27,7 @@ pub(crate) fn run(verb: Option<ModelVerb>, printer: &Printer) -> Ended {
         }
         ModelVerb::Verify { name } => tell(printer, &models.verify(name.as_deref())?),
         ModelVerb::Use { name } => {
-            let fitness = models.choose(&name, &Paths::from_env()?)?;
+            let fitness = choose(&models, &name).await?;
             if printer.is_json() {
                 printer.json(
                     &serde_json::json!({ "type": "model", "name": name, "fitness": fitness }),
@@ -41,6 +42,20 @@ pub(crate) fn run(verb: Option<ModelVerb>, printer: &Printer) -> Ended {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a model the one that is used from the next start on, in the settings of the program that
+/// has them open.
+async fn choose(models: &Models, name: &str) -> Result<FitnessView, Problem> {
+    let fits = models.check(name)?;
+    let mut link = Link::open(Resume::Nothing).await?;
+    let change = SettingsChange {
+        model: Some(name.to_owned()),
+        ..SettingsChange::default()
+    };
+    let changed = link.request(Command::ChangeSettings(change)).await;
+    link.close().await;
+    changed.map(|_| fits)
 }
 
 fn tell(printer: &Printer, path: &std::path::Path) {

@@ -13,6 +13,7 @@
 //! # }
 //! ```
 
+mod arena;
 mod attention;
 mod cancel;
 mod encoder;

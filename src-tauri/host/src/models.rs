@@ -178,18 +178,11 @@ impl Models {
         measure(&file, threads, each).map_err(Problem::from)
     }
 
-    /// Makes a model the one that is used from the next start on.
+    /// Whether a model can be chosen, and how it fits. Blocks.
     ///
     /// # Errors
-    /// There is none of that name here, it cannot be run, or the settings cannot be written.
-    pub fn choose(&self, name: &str, paths: &Paths) -> Result<FitnessView, Problem> {
-        let fits = self.check(name)?;
-        Config::load(paths)?.with_model(name).save(paths)?;
-        Ok(fits)
-    }
-
-    /// Whether a model can be chosen, and how it fits.
-    pub(crate) fn check(&self, name: &str) -> Result<FitnessView, Problem> {
+    /// There is none of that name here, or it cannot be run.
+    pub fn check(&self, name: &str) -> Result<FitnessView, Problem> {
         Ok(view(fitness(&self.file(Some(name))?)?))
     }
 

@@ -188,13 +188,6 @@ impl Config {
         }
     }
 
-    pub(crate) fn with_model(&self, name: &str) -> Self {
-        Self {
-            model: Some(name.to_owned()),
-            ..self.clone()
-        }
-    }
-
     pub(crate) fn with_scheduling(&self, change: SchedulingChange) -> Result<Self, Problem> {
         let config = Self {
             scheduler: self.scheduler.changed(change),

@@ -46,9 +46,12 @@ impl Kernel {
         let taken = self.decide_one(id, answer, digest, by).await?;
         if taken == Taken::Counted {
             for other in covered {
-                // Whoever answered it meanwhile was the first.
-                self.decide_one(other.id, Answer::Yes, &other.digest.0, by)
-                    .await?;
+                // Whoever answered it meanwhile was the first. One that cannot be answered waits on,
+                // and takes nothing from the answer that counted.
+                let also = self.decide_one(other.id, Answer::Yes, &other.digest.0, by);
+                if let Err(error) = also.await {
+                    tracing::warn!(id = other.id, %error, "an approval within the scope still waits");
+                }
             }
         }
         Ok(taken)

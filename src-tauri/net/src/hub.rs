@@ -139,8 +139,7 @@ impl Origin {
     /// # Errors
     /// It cannot be read, or has another SHA-256.
     pub fn verify(&self, file: &Path) -> Result<(), Error> {
-        let open = std::fs::File::open(file).map_err(Error::disk("open", file))?;
-        let got = sha256(open, |_| {}).map_err(Error::disk("read", file))?;
+        let got = self.digest(file, &mut |_| {})?;
         if got == self.sha256 {
             return Ok(());
         }
@@ -150,6 +149,21 @@ impl Origin {
             got,
             hint: format!("run `steward models get {}` to fetch it anew", self.source),
         })
+    }
+
+    /// Whether a file has the size and the SHA-256; what cannot be read has not.
+    fn is(&self, file: &Path, progress: &mut dyn FnMut(Progress)) -> bool {
+        std::fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.len() == self.bytes)
+            && self
+                .digest(file, progress)
+                .is_ok_and(|got| got == self.sha256)
+    }
+
+    fn digest(&self, file: &Path, progress: &mut dyn FnMut(Progress)) -> Result<String, Error> {
+        let open = std::fs::File::open(file).map_err(Error::disk("open", file))?;
+        let total = self.bytes;
+        let digest = sha256(open, |done| progress(Progress::Checking { done, total }));
+        digest.map_err(Error::disk("read", file))
     }
 }
 
@@ -256,7 +270,7 @@ impl Hub {
             sha256: lfs.sha256.to_ascii_lowercase(),
             licence: page.licence(),
         };
-        if is_right(&path, &origin, progress) {
+        if origin.is(&path, progress) {
             return Ok(path);
         }
         let folder = path.parent().unwrap_or(&self.models).to_owned();
@@ -392,17 +406,6 @@ fn is_split(name: &str) -> bool {
         part.is_some_and(|part| part.len() == 5 && part.bytes().all(|byte| byte.is_ascii_digit()))
     };
     number(parts.next()) && parts.next() == Some("of") && number(parts.next())
-}
-
-fn is_right(path: &Path, origin: &Origin, progress: &mut dyn FnMut(Progress)) -> bool {
-    let (Ok(meta), Ok(file)) = (std::fs::metadata(path), std::fs::File::open(path)) else {
-        return false;
-    };
-    let total = origin.bytes;
-    meta.is_file()
-        && meta.len() == total
-        && sha256(file, |done| progress(Progress::Checking { done, total }))
-            .is_ok_and(|got| got == origin.sha256)
 }
 
 fn keep(origin: &Origin, file: &Path) -> Result<(), Error> {

@@ -8,13 +8,9 @@ use memmap2::Mmap;
 use serde::Deserialize;
 
 use super::config::EncoderConfig;
-use super::vocabulary::Vocabulary;
 use super::weights::{Part, Stored};
 use crate::folder::{Entry, Shard};
 use crate::gguf::GgufError;
-
-/// Bytes of a configuration or a vocabulary at most.
-const MAX_JSON: u64 = 256 << 20;
 
 #[derive(Deserialize)]
 struct Json {
@@ -34,24 +30,9 @@ struct Json {
     position_embedding_type: Option<String>,
 }
 
-fn text(folder: &Path, name: &str) -> Result<Vec<u8>, GgufError> {
-    let path = folder.join(name);
-    let failed = |e: std::io::Error| GgufError::invalid(format!("`{name}`"), e.to_string());
-    let size = std::fs::metadata(&path).map_err(failed)?.len();
-    if size > MAX_JSON {
-        return Err(GgufError::TooLarge {
-            field: format!("`{name}`"),
-            found: size,
-            limit: MAX_JSON,
-        });
-    }
-    #[expect(clippy::disallowed_methods, reason = "a model, not a person's file")]
-    std::fs::read(&path).map_err(failed)
-}
-
-pub(super) fn config(folder: &Path) -> Result<EncoderConfig, GgufError> {
-    let bytes = text(folder, "config.json")?;
-    let json: Json = serde_json::from_slice(&bytes)
+/// The sizes of a model, after its `config.json`.
+pub(super) fn config(bytes: &[u8]) -> Result<EncoderConfig, GgufError> {
+    let json: Json = serde_json::from_slice(bytes)
         .map_err(|e| GgufError::invalid("`config.json`", e.to_string()))?;
     let refuse = |field: &str, found: &str, known: &str| {
         let problem = format!("`{found}` is not supported: this engine knows {known}");
@@ -87,11 +68,10 @@ pub(super) fn config(folder: &Path) -> Result<EncoderConfig, GgufError> {
     .check()
 }
 
-pub(super) fn vocabulary(folder: &Path) -> Result<Vocabulary, GgufError> {
-    // The models of the E5 family were trained on texts that say what they are for.
+/// Whether texts begin with what they are for: the models of the E5 family were trained so.
+pub(super) fn is_marked(folder: &Path) -> bool {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    let marked = name.to_lowercase().contains("e5");
-    Vocabulary::from_json(&text(folder, "tokenizer.json")?, marked)
+    name.to_lowercase().contains("e5")
 }
 
 pub(super) struct Tensors {

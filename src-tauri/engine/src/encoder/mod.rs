@@ -14,8 +14,10 @@ use std::sync::{Mutex, PoisonError};
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
+use crate::arena::Arena;
 use crate::cancel::Cancel;
 use crate::error::{EngineError, guard};
+use crate::folder::read;
 use crate::gguf::{Gguf, GgufError};
 use crate::memory::available_memory;
 use crate::model::ModelOps;
@@ -112,8 +114,11 @@ impl Encoder {
             });
         }
         let (config, vocabulary, weights) = if path.is_dir() {
-            let config = folder::config(path).map_err(faulty)?;
-            let vocabulary = folder::vocabulary(path).map_err(faulty)?;
+            let json = read(path, "config.json")?;
+            let config = folder::config(&json).map_err(faulty)?;
+            let json = read(path, "tokenizer.json")?;
+            let vocabulary = Vocabulary::from_json(&json, folder::is_marked(path));
+            let vocabulary = vocabulary.map_err(faulty)?;
             let tensors = folder::Tensors::read(map).map_err(faulty)?;
             let weights = Weights::read(&tensors, &config, &mut pool).map_err(faulty)?;
             (config, vocabulary, weights)
@@ -128,8 +133,9 @@ impl Encoder {
             return Err(faulty(GgufError::invalid("the vocabulary", problem)));
         }
         let device = Device::flex();
-        let (bytes, floats) = (weights.arena.len(), weights.vectors.len());
-        let arena = TensorData::from_bytes_vec(weights.arena, [bytes], DType::U8);
+        let Arena { bytes, start, .. } = weights.arena;
+        let (size, floats) = (bytes.len(), weights.vectors.len());
+        let arena = TensorData::from_bytes_vec(bytes, [size], DType::U8);
         let vectors = TensorData::new(weights.vectors, [floats]);
         let runtime = Runtime::new(pool);
         Ok(Self {
@@ -145,7 +151,7 @@ impl Encoder {
             device,
             runtime: Mutex::new(runtime),
             layout: weights.layout,
-            start: weights.start,
+            start,
             config,
             vocabulary,
         })

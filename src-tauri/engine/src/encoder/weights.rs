@@ -1,12 +1,10 @@
 //! The weights of an encoder, packed for the kernels.
 
 use super::config::EncoderConfig;
+use crate::arena::{self, Arena, Order, Packing};
 use crate::gguf::{GgufError, TensorType};
-use crate::kernels::{Format, Matrix, pack_matrix, packed_bytes, wide_float};
+use crate::kernels::Matrix;
 use crate::pool::Pool;
-
-/// Matrices start on a cache line.
-const LINE: usize = 64;
 
 /// A tensor as a file has it.
 #[derive(Debug, Clone, Copy)]
@@ -80,8 +78,7 @@ pub(super) struct Layout {
 
 pub(super) struct Weights {
     pub(super) layout: Layout,
-    pub(super) arena: Vec<u8>,
-    pub(super) start: usize,
+    pub(super) arena: Arena,
     pub(super) vectors: Vec<f32>,
 }
 
@@ -93,8 +90,7 @@ impl Weights {
     ) -> Result<Self, GgufError> {
         let mut plan = Plan {
             tensors,
-            planned: Vec::new(),
-            end: 0,
+            packing: Packing::default(),
             vectors: Vec::new(),
         };
         let (width, hidden) = (config.width, config.hidden);
@@ -130,7 +126,6 @@ impl Weights {
         let layers = (0..config.layers)
             .map(layer)
             .collect::<Result<_, GgufError>>()?;
-        let (arena, start) = pack(plan.planned, plan.end, pool);
         Ok(Self {
             layout: Layout {
                 words,
@@ -138,24 +133,15 @@ impl Weights {
                 norm,
                 layers,
             },
-            arena,
-            start,
+            arena: plan.packing.pack(pool, &|_, _| ()),
             vectors: plan.vectors,
         })
     }
 }
 
-struct Planned<'a> {
-    stored: Stored<'a>,
-    rows: usize,
-    cols: usize,
-    bytes: usize,
-}
-
 struct Plan<'a, T> {
     tensors: &'a T,
-    planned: Vec<Planned<'a>>,
-    end: usize,
+    packing: Packing<'a>,
     vectors: Vec<f32>,
 }
 
@@ -178,21 +164,8 @@ impl<'a, T: Tensors> Plan<'a, T> {
                 size: stored.bytes.len() as u64,
             });
         };
-        let matrix = Matrix {
-            format: Format::of(stored.kind),
-            rows,
-            cols,
-            offset: self.end,
-        };
-        let packed = packed_bytes(stored.kind, rows, cols).next_multiple_of(LINE);
-        self.planned.push(Planned {
-            stored: Stored { bytes, ..stored },
-            rows,
-            cols,
-            bytes: packed,
-        });
-        self.end += packed;
-        Ok(matrix)
+        let shape = (rows, cols);
+        Ok(self.packing.add(stored.kind, shape, Order::Kept, bytes))
     }
 
     fn linear(&mut self, part: Part, rows: usize, cols: usize) -> Result<Linear, GgufError> {
@@ -230,42 +203,6 @@ fn wrong(part: Part, found: usize, wanted: usize) -> GgufError {
 }
 
 fn floats(stored: Stored<'_>, part: Part) -> Result<Vec<f32>, GgufError> {
-    let halves = || stored.bytes.as_chunks::<2>().0.iter();
-    match stored.kind {
-        TensorType::F32 => {
-            let bytes = stored.bytes.as_chunks::<4>().0.iter();
-            Ok(bytes.map(|bytes| f32::from_le_bytes(*bytes)).collect())
-        }
-        TensorType::F16 => Ok(halves()
-            .map(|bytes| burn::tensor::f16::from_le_bytes(*bytes).to_f32())
-            .collect()),
-        TensorType::BF16 => Ok(halves().map(|bytes| wide_float(*bytes)).collect()),
-        _ => Err(GgufError::invalid(name(part), "a vector must be of floats")),
-    }
-}
-
-/// Packs what was planned; gives the arena and the offset of its first cache line.
-fn pack(planned: Vec<Planned<'_>>, end: usize, pool: &mut Pool) -> (Vec<u8>, usize) {
-    let mut arena = vec![0; end + LINE];
-    let start = arena.as_ptr().align_offset(LINE) % LINE;
-    let mut rest = &mut arena[start..];
-    let mut tasks = Vec::new();
-    for planned in planned {
-        let (out, after) = rest.split_at_mut(planned.bytes);
-        tasks.push((planned, out));
-        rest = after;
-    }
-    pool.pieces(
-        &mut tasks,
-        1,
-        || (),
-        |(), _, tasks| {
-            for (planned, out) in tasks {
-                let shape = (planned.rows, planned.cols);
-                let Stored { kind, bytes, .. } = planned.stored;
-                pack_matrix(kind, shape, bytes, out, |row| row);
-            }
-        },
-    );
-    (arena, start)
+    arena::floats(stored.kind, stored.bytes)
+        .ok_or_else(|| GgufError::invalid(name(part), "a vector must be of floats"))
 }

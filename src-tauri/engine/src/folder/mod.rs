@@ -285,7 +285,7 @@ fn is_plain_name(name: &str) -> bool {
 }
 
 /// Reads a text file of the folder.
-fn read(folder: &Path, name: &str) -> Result<Vec<u8>, EngineError> {
+pub(crate) fn read(folder: &Path, name: &str) -> Result<Vec<u8>, EngineError> {
     let path = folder.join(name);
     let open = |source| EngineError::Open {
         path: path.clone(),

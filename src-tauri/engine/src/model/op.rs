@@ -204,15 +204,13 @@ impl Model {
     ) -> Result<Self, GgufError> {
         let Weights {
             layout,
-            arena,
-            start,
-            len: packed,
+            arena: Arena { bytes, start, len },
             vectors,
             rope_factors,
         } = Weights::read(file, &config, &mut pool, told)?;
         let device = Device::flex();
-        let len = arena.len();
-        let arena = TensorData::from_bytes_vec(arena, [len], DType::U8);
+        let size = bytes.len();
+        let arena = TensorData::from_bytes_vec(bytes, [size], DType::U8);
         let count = vectors.len();
         let vectors = TensorData::new(vectors, [count]);
         Ok(Self {
@@ -222,7 +220,7 @@ impl Model {
             config,
             layout,
             start,
-            len: packed,
+            len,
             rope_factors,
             device,
         })

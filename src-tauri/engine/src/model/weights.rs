@@ -1,12 +1,10 @@
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
-
-use burn::tensor::f16;
 
 use super::Config;
 use super::source::Source;
-use crate::gguf::{GgufError, TensorType};
-use crate::kernels::{Format, Matrix, pack_matrix, packed_bytes, wide_float};
+use crate::arena::{Arena, Order, Packing, floats};
+use crate::gguf::GgufError;
+use crate::kernels::Matrix;
 use crate::pool::Pool;
 
 /// Where each matrix of the model lies in the arena of packed weights.
@@ -42,52 +40,11 @@ pub(crate) struct Layer {
 /// Packed weights as they are read from the file.
 pub(crate) struct Weights {
     pub(crate) layout: Layout,
-    pub(crate) arena: Vec<u8>,
-    /// Where in `arena` the layout's offsets count from.
-    pub(crate) start: usize,
-    /// Bytes from there on that the layout takes.
-    pub(crate) len: usize,
+    pub(crate) arena: Arena,
     /// Norms and biases, one after another.
     pub(crate) vectors: Vec<f32>,
     /// What the rotation of each pair is divided by, if the file says so.
     pub(crate) rope_factors: Option<Vec<f32>>,
-}
-
-/// Matrices start on a cache line: a 32-byte load that crosses two lines costs twice.
-const LINE: usize = 64;
-
-/// A tensor that still has to be packed into `bytes` bytes of the arena.
-struct Planned<'a> {
-    kind: TensorType,
-    rows: usize,
-    cols: usize,
-    bytes: usize,
-    source: &'a [u8],
-    order: Order,
-}
-
-/// How the rows of heads are put.
-#[derive(Debug, Clone, Copy)]
-enum Order {
-    /// As the file has them.
-    Kept,
-    /// The elements that are rotated together side by side: queries and keys alike, so that no
-    /// product changes.
-    Paired { head_len: usize, rotated: usize },
-}
-
-impl Order {
-    /// The file's row that becomes row `row`.
-    fn source(self, row: usize) -> usize {
-        let Self::Paired { head_len, rotated } = self else {
-            return row;
-        };
-        let (head, element) = (row / head_len, row % head_len);
-        if element >= rotated {
-            return row;
-        }
-        head * head_len + element % 2 * (rotated / 2) + element / 2
-    }
 }
 
 impl Weights {
@@ -100,8 +57,7 @@ impl Weights {
     ) -> Result<Self, GgufError> {
         let mut plan = Plan {
             file,
-            tensors: Vec::new(),
-            end: 0,
+            packing: Packing::default(),
             vectors: Vec::new(),
             used: BTreeSet::new(),
         };
@@ -125,8 +81,6 @@ impl Weights {
             let problem = "is of a kind of model that this engine does not run";
             return Err(GgufError::invalid(field, problem));
         }
-        let (len, vectors) = (plan.end, std::mem::take(&mut plan.vectors));
-        let (arena, start) = plan.pack(pool, told);
         let layout = Layout {
             embedding,
             output,
@@ -135,10 +89,8 @@ impl Weights {
         };
         Ok(Self {
             layout,
-            arena,
-            start,
-            len,
-            vectors,
+            arena: plan.packing.pack(pool, told),
+            vectors: plan.vectors,
             rope_factors,
         })
     }
@@ -146,8 +98,7 @@ impl Weights {
 
 struct Plan<'a> {
     file: &'a dyn Source,
-    tensors: Vec<Planned<'a>>,
-    end: usize,
+    packing: Packing<'a>,
     vectors: Vec<f32>,
     used: BTreeSet<String>,
 }
@@ -225,110 +176,18 @@ impl Plan<'_> {
         order: Order,
     ) -> Result<Matrix, GgufError> {
         let stored = self.file.shaped(name, &[cols, rows])?;
-        let matrix = Matrix {
-            format: Format::of(stored.kind),
-            rows,
-            cols,
-            offset: self.end,
-        };
-        let bytes = packed_bytes(stored.kind, rows, cols).next_multiple_of(LINE);
-        let source = stored.bytes;
-        self.tensors.push(Planned {
-            kind: stored.kind,
-            rows,
-            cols,
-            bytes,
-            source,
-            order,
-        });
-        self.end += bytes;
+        let matrix = self
+            .packing
+            .add(stored.kind, (rows, cols), order, stored.bytes);
         self.used.insert(name.to_owned());
         Ok(matrix)
     }
-
-    /// Packs the planned tensors; gives the arena and the offset of its first cache line.
-    fn pack(self, pool: &mut Pool, told: &(dyn Fn(u64, u64) + Sync)) -> (Vec<u8>, usize) {
-        let mut arena = vec![0; self.end + LINE];
-        ask_for_huge_pages(&mut arena);
-        let start = arena.as_ptr().align_offset(LINE) % LINE;
-        let mut rest = &mut arena[start..];
-        let sizes = self.tensors.iter().map(|tensor| tensor.source.len() as u64);
-        let (total, done) = (sizes.sum(), Mutex::new(0));
-        let mut tasks = Vec::new();
-        for tensor in self.tensors {
-            let (out, after) = rest.split_at_mut(tensor.bytes);
-            tasks.push((tensor, out));
-            rest = after;
-        }
-        pool.pieces(
-            &mut tasks,
-            1,
-            || (),
-            |(), _, tasks| {
-                for (tensor, out) in tasks {
-                    let shape = (tensor.rows, tensor.cols);
-                    let order = tensor.order;
-                    pack_matrix(tensor.kind, shape, tensor.source, out, |row| {
-                        order.source(row)
-                    });
-                    // Told under the lock, so that the number rises.
-                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    *done += tensor.source.len() as u64;
-                    told(*done, total);
-                }
-            },
-        );
-        (arena, start)
-    }
 }
-
-/// Asks the system to back memory with huge pages before it is first touched: a step reads all
-/// weights once, which is tens of thousands of small pages. A refusal only costs speed.
-#[cfg(target_os = "linux")]
-fn ask_for_huge_pages(memory: &mut [u8]) {
-    const PAGE: usize = 2 << 20;
-    let start = memory.as_ptr().align_offset(PAGE).min(memory.len());
-    let len = (memory.len() - start) / PAGE * PAGE;
-    let advised = &mut memory[start..start + len];
-    // SAFETY: the range is whole pages within the slice, and the advice changes no content.
-    #[allow(unsafe_code)]
-    let _ = unsafe {
-        rustix::mm::madvise(
-            advised.as_mut_ptr().cast(),
-            advised.len(),
-            rustix::mm::Advice::LinuxHugepage,
-        )
-    };
-}
-
-#[cfg(not(target_os = "linux"))]
-fn ask_for_huge_pages(_memory: &mut [u8]) {}
 
 /// A vector of floats, which norms are in every file.
 fn vector(file: &dyn Source, name: &str, len: usize) -> Result<Vec<f32>, GgufError> {
     let stored = file.shaped(name, &[len])?;
-    let bytes = stored.bytes;
-    match stored.kind {
-        TensorType::F32 => Ok(bytes
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|bytes| f32::from_le_bytes(*bytes))
-            .collect()),
-        TensorType::F16 => {
-            let halves = bytes.as_chunks::<2>().0;
-            Ok(halves
-                .iter()
-                .map(|bytes| f16::from_le_bytes(*bytes).to_f32())
-                .collect())
-        }
-        TensorType::BF16 => {
-            let halves = bytes.as_chunks::<2>().0;
-            Ok(halves.iter().map(|bytes| wide_float(*bytes)).collect())
-        }
-        _ => Err(GgufError::invalid(
-            file.field(name),
-            "a vector must be F32, F16 or BF16",
-        )),
-    }
+    floats(stored.kind, stored.bytes).ok_or_else(|| {
+        GgufError::invalid(file.field(name), "a vector must be F32, F16 or BF16")
+    })
 }
