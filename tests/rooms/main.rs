@@ -22,6 +22,7 @@ mod coding_session;
 mod copy_through_object;
 mod crash;
 mod crash_all;
+mod delegation;
 mod demonstrations;
 mod durable;
 mod families;
@@ -39,9 +40,11 @@ mod outside;
 mod policies;
 mod processes;
 mod rights;
+mod scripted_core;
 mod signals;
 mod stand_ins;
 #[expect(dead_code, reason = "its `main` is for `cargo run --example`")]
 #[path = "examples/two_sleepers.rs"]
 mod two_sleepers;
 mod undo;
+mod waiting;

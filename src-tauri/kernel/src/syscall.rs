@@ -1,7 +1,11 @@
 //! The system calls: one typed definition each, which drives the Rust call, the JSON schema and
 //! the call by name.
 
+mod files;
+mod outside;
+mod person;
 mod process;
+mod rights;
 
 use std::borrow::Cow;
 
@@ -9,6 +13,10 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub use self::files::*;
+pub use self::outside::*;
+pub use self::person::*;
+pub use self::rights::*;
 use crate::capability::{Explanation, Grant, Status};
 use crate::checkpoint::{
     CheckpointCreate, CheckpointDetail, CheckpointDiff, CheckpointDiffer, CheckpointFork,
@@ -295,249 +303,6 @@ pub struct LlmScore {
     pub purpose: String,
 }
 
-/// Arguments of `fs.read`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FsRead {
-    /// Path within the workspace.
-    pub path: String,
-    /// Bytes at most (1 to 1 MiB; 256 KiB where absent).
-    #[serde(default)]
-    pub limit: Option<u64>,
-}
-
-/// A text file's content.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FileText {
-    /// The text, at most the limit asked for. Invalid UTF-8 is refused, not replaced.
-    pub text: String,
-    /// Bytes of the whole file.
-    pub total: u64,
-    /// Whether the text is only the file's beginning.
-    pub cut: bool,
-    /// SHA-256 of the whole file, where all of it was read.
-    pub sha256: Option<String>,
-}
-
-/// Arguments of `fs.list`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FsList {
-    /// Folder within the workspace; empty for its root.
-    #[serde(default)]
-    pub path: String,
-    /// Entries at most (1 to 10,000; 1,000 where absent).
-    #[serde(default)]
-    pub limit: Option<u32>,
-}
-
-/// Arguments of `fs.stat`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FsStat {
-    /// Path within the workspace.
-    pub path: String,
-}
-
-/// Arguments of `fs.write`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FsWrite {
-    /// Path within the workspace.
-    pub path: String,
-    /// The whole new text.
-    pub text: String,
-    /// SHA-256 of the version this text was made from; the write is a conflict where the file has
-    /// changed since. Absent: no version is expected.
-    #[serde(default)]
-    pub base: Option<String>,
-}
-
-/// What `fs.write` did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Written {
-    /// Path within the workspace, normalised.
-    pub path: String,
-    /// Bytes written.
-    pub bytes: u64,
-    /// SHA-256 of what is there now.
-    pub sha256: String,
-    /// Whether a file was there before.
-    pub overwritten: bool,
-}
-
-/// Arguments of `fs.mkdir`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FsMkdir {
-    /// Path within the workspace.
-    pub path: String,
-}
-
-/// Arguments of `fs.move`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FsMove {
-    /// From, within the workspace.
-    pub from: String,
-    /// To, within the workspace.
-    pub to: String,
-}
-
-/// Arguments of `fs.delete`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FsDelete {
-    /// Path within the workspace.
-    pub path: String,
-}
-
-/// What a change changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Changed {
-    /// Path within the workspace, normalised.
-    pub path: String,
-}
-
-/// Arguments of `fs.undo`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FsUndo {
-    /// The run; the latest one in this workspace that changed files, where absent.
-    #[serde(default)]
-    pub run: Option<u64>,
-}
-
-/// What `fs.undo` did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Undone {
-    /// The run that was undone.
-    pub run: u64,
-    /// Paths put back, within the workspace.
-    pub restored: Vec<String>,
-    /// Paths left as they are because they changed since, with why.
-    pub kept: Vec<String>,
-}
-
-/// Arguments of `human.ask`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HumanAsk {
-    /// The question.
-    pub text: String,
-    /// Answers offered; free text where empty.
-    #[serde(default)]
-    pub choices: Vec<String>,
-}
-
-/// Arguments of `human.tell`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HumanTell {
-    /// The message.
-    pub text: String,
-}
-
-/// Arguments of `human.approve`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HumanApprove {
-    /// The question in a few words.
-    pub title: String,
-    /// What a yes means.
-    pub text: String,
-    /// Milliseconds to wait for an answer at most. What expires is not a yes.
-    #[serde(default)]
-    pub expires_ms: Option<u64>,
-}
-
-/// Arguments of `capability.list`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CapabilityList {
-    /// The process; the caller where absent.
-    #[serde(default)]
-    pub pid: Option<Pid>,
-}
-
-/// Arguments of `capability.inspect`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CapabilityInspect {
-    /// The capability's number.
-    pub id: u64,
-}
-
-/// A capability, as told to a process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CapabilityInfo {
-    /// Its number.
-    pub id: u64,
-    /// Who holds it.
-    pub subject: Pid,
-    /// What it grants, in words.
-    pub words: String,
-    /// What it grants; the uses are those left.
-    pub grant: Grant,
-    /// The capability it was derived from.
-    pub parent: Option<u64>,
-    /// Who issued it: `person`, `kernel` or `pid N`.
-    pub issuer: String,
-    /// Milliseconds that it still counts; until it is taken back where absent.
-    pub left_ms: Option<u64>,
-    /// Whether it counts.
-    pub status: Status,
-}
-
-/// Arguments of `capability.explain`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CapabilityExplain {
-    /// A system call and what it is about, such as `fs.write notes/a.md`.
-    pub call: String,
-}
-
-/// Arguments of `capability.request`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CapabilityRequest {
-    /// What is asked for.
-    pub grant: Grant,
-    /// What for, in the process's words.
-    pub why: String,
-    /// Milliseconds to wait for an answer at most.
-    #[serde(default)]
-    pub expires_ms: Option<u64>,
-}
-
-/// Arguments of `capability.delegate`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CapabilityDelegate {
-    /// Who gets it.
-    pub to: Pid,
-    /// What: cut to what the caller holds, or refused.
-    pub grants: Vec<Grant>,
-}
-
-/// Arguments of `capability.revoke`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CapabilityRevoke {
-    /// One of the caller's, or one that was derived from one of these.
-    pub id: u64,
-}
-
-/// Arguments of `access.add_privilege`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AccessAddPrivilege {
-    /// Who may reach.
-    pub subject: Pid,
-    /// Whose objects and messages: the caller's own, or those of a process below it.
-    pub target: Pid,
-}
-
-/// Arguments of `access.check`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AccessCheck {
-    /// Who would reach: the caller, or a process below it.
-    pub subject: Pid,
-    /// Whose.
-    pub target: Pid,
-}
-
-/// What one process may reach of another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Privilege {
-    /// Look at its objects.
-    pub objects: bool,
-    /// Send it messages.
-    pub messages: bool,
-}
-
 /// Arguments of `process.wait`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessWait {
@@ -579,37 +344,6 @@ pub struct ProcessSignal {
     pub pid: Pid,
     /// The signal.
     pub signal: Signal,
-}
-
-/// Arguments of `shell.run`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ShellRun {
-    /// The program and its arguments: a vector, never a line for a shell to take apart.
-    pub argv: Vec<String>,
-    /// Folder within the workspace to start in; its root where absent.
-    #[serde(default)]
-    pub folder: Option<String>,
-    /// What it reads from its standard input.
-    #[serde(default)]
-    pub input: String,
-    /// Milliseconds that it may run (at most an hour; a minute where absent).
-    #[serde(default)]
-    pub limit_ms: Option<u64>,
-}
-
-/// Arguments of `net.fetch`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct NetFetch {
-    /// GET, HEAD, POST, PUT, PATCH or DELETE.
-    pub method: String,
-    /// The whole address.
-    pub url: String,
-    /// What is sent.
-    #[serde(default)]
-    pub body: String,
-    /// Milliseconds that it may take (at most an hour; a minute where absent).
-    #[serde(default)]
-    pub limit_ms: Option<u64>,
 }
 
 /// Arguments of `random.bytes`.

@@ -6,13 +6,15 @@ use super::{Isa, quantise};
 /// Columns that a kernel takes at once when there is more than one.
 pub(crate) const WIDE: usize = 4;
 
-/// 32 elements of `N` columns: signed bytes in groups of four, scale, and scale times their sum.
+/// 32 elements of `N` columns: signed bytes in groups of four, their scale, the sums of the bytes of
+/// each half, and scale times both together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C)]
 pub(crate) struct ActBlock<const N: usize> {
     pub(super) quants: [[[u8; 4]; 8]; N],
     pub(super) scale: [f32; N],
     pub(super) sum: [f32; N],
+    pub(super) totals: [[i32; 2]; N],
 }
 
 impl<const N: usize> ActBlock<N> {
@@ -20,6 +22,7 @@ impl<const N: usize> ActBlock<N> {
         quants: [[[0; 4]; 8]; N],
         scale: [0.0; N],
         sum: [0.0; N],
+        totals: [[0; 2]; N],
     };
 }
 

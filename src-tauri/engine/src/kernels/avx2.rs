@@ -230,7 +230,7 @@ pub(super) fn quantise<const N: usize>(values: &[f32], column: usize, panel: &mu
         let whole = values.map(|values| _mm256_cvtps_epi32(_mm256_mul_ps(values, inverse)));
         let low = _mm256_packs_epi32(whole[0], whole[1]);
         let high = _mm256_packs_epi32(whole[2], whole[3]);
-        let sum = add_across(_mm256_madd_epi16(_mm256_add_epi16(low, high), ones));
+        let totals = [low, high].map(|half| add_across(_mm256_madd_epi16(half, ones)));
         let bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
         // SAFETY: the column's quants are 32 bytes; the store needs no alignment.
         unsafe { _mm256_storeu_si256(block.quants[column].as_mut_ptr().cast(), bytes) };
@@ -241,7 +241,8 @@ pub(super) fn quantise<const N: usize>(values: &[f32], column: usize, panel: &mu
         let finite = peak.is_finite() && _mm256_movemask_ps(unknown) == 0;
         let scale = if finite { peak / 127.0 } else { f32::NAN };
         block.scale[column] = scale;
-        block.sum[column] = scale * sum as f32;
+        block.sum[column] = scale * (totals[0] + totals[1]) as f32;
+        block.totals[column] = totals;
     }
 }
 

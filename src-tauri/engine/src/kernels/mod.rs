@@ -11,6 +11,8 @@ mod avx2;
 mod avx2_quants;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512_quants;
 mod blocks;
 mod lanes;
 mod layout;
@@ -114,7 +116,7 @@ macro_rules! by_isa {
             // SAFETY: an `Avx512` exists only where the features were detected.
             #[allow(unsafe_code)]
             $crate::kernels::Isa::Avx512(_) => unsafe {
-                $crate::kernels::avx512::$name($($argument),*)
+                $crate::kernels::avx512_quants::$name($($argument),*)
             },
             other => $crate::kernels::by_isa!(other, quants $name($($argument),*)),
         }
@@ -154,12 +156,12 @@ where
     match matrix.format {
         Format::Q4_1 => by_isa!(isa, wide quants q4_tile(cast_slice(bytes), input.panel(first))),
         Format::Q4_0 => by_isa!(isa, wide quants q4_centred(cast_slice(bytes), input.panel(first))),
-        Format::Q5_0 => by_isa!(isa, quants q5_centred(cast_slice(bytes), input.panel(first))),
-        Format::Q5_1 => by_isa!(isa, quants q5_tile(cast_slice(bytes), input.panel(first))),
+        Format::Q5_0 => by_isa!(isa, wide quants q5_centred(cast_slice(bytes), input.panel(first))),
+        Format::Q5_1 => by_isa!(isa, wide quants q5_tile(cast_slice(bytes), input.panel(first))),
         Format::Q8_0 => by_isa!(isa, wide quants q8_tile(cast_slice(bytes), input.panel(first))),
-        Format::Q4K => by_isa!(isa, quants k4_tile(cast_slice(bytes), input.panel(first))),
-        Format::Q5K => by_isa!(isa, quants k5_tile(cast_slice(bytes), input.panel(first))),
-        Format::Q6K => by_isa!(isa, quants k6_tile(cast_slice(bytes), input.panel(first))),
+        Format::Q4K => by_isa!(isa, wide quants k4_tile(cast_slice(bytes), input.panel(first))),
+        Format::Q5K => by_isa!(isa, wide quants k5_tile(cast_slice(bytes), input.panel(first))),
+        Format::Q6K => by_isa!(isa, wide quants k6_tile(cast_slice(bytes), input.panel(first))),
         Format::F16 => {
             let mut out = [[0.0; TILE]; N];
             let tile = cast_slice(bytes);
@@ -213,7 +215,7 @@ pub(crate) fn expanded_product<const N: usize>(
 where
     Activations: PanelsOf<N>,
 {
-    by_isa!(isa, quants expanded_tile(tile, input.panel(first)))
+    by_isa!(isa, wide quants expanded_tile(tile, input.panel(first)))
 }
 
 /// `out[q][j] += sum over i of a[q][i] * b[i * stride + j]` with `b` in half precision, adding in

@@ -195,16 +195,17 @@ pub(super) fn quantise<const N: usize>(values: &[f32], column: usize, panel: &mu
             .fold(0.0, |peak: f32, value| peak.max(value.abs()));
         // Below this 127 / peak overflows, and the block is nothing beside any other.
         let inverse = if peak > 1e-30 { 127.0 / peak } else { 0.0 };
-        let mut sum = 0;
+        let mut totals = [0; 2];
         let quants = block.quants[column].as_flattened_mut();
-        for (quant, value) in quants.iter_mut().zip(values) {
+        for (index, (quant, value)) in quants.iter_mut().zip(values).enumerate() {
             let rounded = (value * inverse).round_ties_even() as i8;
-            sum += i32::from(rounded);
+            totals[index / 16] += i32::from(rounded);
             *quant = rounded as u8;
         }
         let finite = values.iter().all(|value| value.is_finite());
         let scale = if finite { peak / 127.0 } else { f32::NAN };
         block.scale[column] = scale;
-        block.sum[column] = scale * sum as f32;
+        block.sum[column] = scale * (totals[0] + totals[1]) as f32;
+        block.totals[column] = totals;
     }
 }

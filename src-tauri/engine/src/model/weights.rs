@@ -187,7 +187,6 @@ impl Plan<'_> {
 /// A vector of floats, which norms are in every file.
 fn vector(file: &dyn Source, name: &str, len: usize) -> Result<Vec<f32>, GgufError> {
     let stored = file.shaped(name, &[len])?;
-    floats(stored.kind, stored.bytes).ok_or_else(|| {
-        GgufError::invalid(file.field(name), "a vector must be F32, F16 or BF16")
-    })
+    floats(stored.kind, stored.bytes)
+        .ok_or_else(|| GgufError::invalid(file.field(name), "a vector must be F32, F16 or BF16"))
 }

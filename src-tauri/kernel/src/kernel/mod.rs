@@ -1,5 +1,8 @@
 //! The kernel: starts processes, hands them their door, and serves the surfaces.
 
+mod inner;
+mod setup;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,91 +30,11 @@ use crate::provider::{Clock, Files, LlmCore, NoWitness, Snapshots, Witness};
 use crate::scheduler::{ModuleLoad, PolicyChoice, Scheduler};
 use crate::syscall::{Exit, Module};
 
+pub(crate) use inner::Waiter;
+pub use setup::{Images, Providers, Submission};
+
 /// Bytes of a request at most.
 const REQUEST_MOST: usize = 64 * 1024;
-
-/// What the kernel needs from the world.
-#[derive(Clone)]
-pub struct Providers {
-    /// A person's files.
-    pub files: Arc<dyn Files>,
-    /// The language model.
-    pub core: Arc<dyn LlmCore>,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Where tasks run.
-    pub executor: Arc<dyn Executor>,
-    /// Other programs, where they can be run confined.
-    pub shell: Option<Arc<dyn Shell>>,
-    /// The way out to the network, where there is one.
-    pub network: Option<Arc<dyn Network>>,
-    /// Chance.
-    pub random: Arc<dyn Random>,
-    /// Where generations go that wait while memory is short.
-    pub snapshots: Arc<dyn Snapshots>,
-    /// Who vouches for the journal's end.
-    pub witness: Arc<dyn Witness>,
-}
-
-impl Providers {
-    /// These, and what a program has by itself: tasks on tokio, snapshots in memory, a journal whose
-    /// end nobody signs.
-    pub fn new(files: Arc<dyn Files>, core: Arc<dyn LlmCore>, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            files,
-            core,
-            clock,
-            executor: Arc::new(TokioExecutor),
-            shell: None,
-            network: None,
-            random: Arc::new(SystemRandom),
-            snapshots: Arc::new(MemorySnapshots::default()),
-            witness: Arc::new(NoWitness),
-        }
-    }
-}
-
-/// Programs by the name of their image.
-pub trait Images: Send + Sync {
-    /// The program of an image that is built in, where there is one.
-    fn program(&self, image: &str) -> Option<Arc<dyn Program>>;
-
-    /// The images that are built in, in YAML.
-    fn built_in(&self) -> Vec<&'static str> {
-        Vec::new()
-    }
-
-    /// Names of the tools that an image may have.
-    fn tools(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// The program of an image that was registered.
-    ///
-    /// # Errors
-    /// The image asks for what is not there.
-    fn make(&self, image: &Image) -> Result<Arc<dyn Program>, SysError> {
-        let message = format!("no program can be made of image `{}`", image.name);
-        Err(SysError::new(Code::Invalid, message).hint("use an image that is built in"))
-    }
-}
-
-/// A request for a new run.
-#[derive(Debug, Clone)]
-pub struct Submission {
-    /// The image to start from.
-    pub image: String,
-    /// What is to be reached.
-    pub goal: String,
-    /// The workspace, a folder that is there.
-    pub workspace: PathBuf,
-    /// The rights it starts with.
-    pub grants: Vec<Grant>,
-    /// The run it goes on from.
-    pub after: Option<RunId>,
-    /// What it and its children may use.
-    pub budget: Budget,
-}
 
 /// How an answer to an approval or question was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -518,147 +441,5 @@ impl Kernel {
     /// The journal cannot be written.
     pub async fn flush(&self) -> Result<(), SysError> {
         self.inner.journal.write(|_| Ok(())).await
-    }
-}
-
-impl Inner {
-    pub(crate) fn tell(&self, event: KernelEvent) {
-        // Nobody listening is no fault: everything stands in the journal.
-        let _listeners = self.events.send(event);
-    }
-
-    /// Whether anyone listens to events.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.events.receiver_count() > 0
-    }
-
-    /// How often capabilities changed: of any process, of this one. To be looked up before what it
-    /// stands for is read.
-    pub(crate) fn rights_version(&self, live: &Live) -> (u64, u64) {
-        (self.rights.load(Ordering::Acquire), live.rights.version())
-    }
-
-    /// What a process may do, now: as read when it last changed.
-    pub(crate) async fn rights_of(&self, live: &Live) -> Result<Arc<Vec<Capability>>, SysError> {
-        let version = self.rights_version(live);
-        if let Some(held) = live.rights.as_of(version) {
-            return Ok(held);
-        }
-        let held = Arc::new(self.journal.held(live.pid).await?);
-        live.rights.keep(version, Arc::clone(&held));
-        Ok(held)
-    }
-
-    /// Says that capabilities changed, once that is written: of one process, or of any.
-    pub(crate) fn rights_changed(&self, of: Option<Pid>) {
-        match of {
-            Some(pid) => {
-                if let Some(live) = self.find(pid) {
-                    live.rights.outdate();
-                }
-            }
-            None => {
-                self.rights.fetch_add(1, Ordering::AcqRel);
-            }
-        }
-    }
-
-    pub(crate) fn waiter(self: &Arc<Self>, call: CallId) -> Waiter {
-        let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
-        let notify = Arc::clone(waiters.entry(call).or_default());
-        Waiter {
-            inner: Arc::clone(self),
-            call,
-            notify,
-        }
-    }
-
-    pub(crate) fn wake(&self, call: CallId) {
-        let waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(waiter) = waiters.get(&call) {
-            waiter.notify_one();
-        }
-    }
-
-    pub(crate) fn lock_live(&self) -> MutexGuard<'_, HashMap<Pid, Arc<Live>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn find(&self, pid: Pid) -> Option<Arc<Live>> {
-        self.lock_live().get(&pid).cloned()
-    }
-
-    pub(crate) fn as_it_stands(&self, process: ProcessInfo) -> ProcessInfo {
-        if process.state.is_final() {
-            return process;
-        }
-        match self.find(process.pid) {
-            Some(live) => {
-                let ran_ms = live.ran_ms(self.providers.clock.monotonic_ms());
-                let used = self.ledger.used(live.pid).unwrap_or_default();
-                let seconds = ran_ms / 1000;
-                ProcessInfo {
-                    used: Used { seconds, ..used },
-                    ..ProcessInfo::clone(&live.info())
-                }
-            }
-            None if process.paused => ProcessInfo {
-                state: ProcessState::Paused,
-                ..process
-            },
-            None if process.state == ProcessState::WaitingHuman => process,
-            None => ProcessInfo {
-                state: ProcessState::Suspended,
-                ..process
-            },
-        }
-    }
-
-    /// The workspace with the links in its path resolved, so that no link swapped later leads its
-    /// processes elsewhere, and the grants on it.
-    async fn settled(
-        &self,
-        workspace: PathBuf,
-        grants: Vec<Grant>,
-    ) -> Result<(PathBuf, Vec<Grant>), SysError> {
-        let asked = workspace.clone();
-        let root = self.on_files(move |files| files.workspace(&asked)).await?;
-        let meant = Resource::Workspace { root: workspace };
-        let grants = grants
-            .into_iter()
-            .map(|grant| match grant.resource == meant {
-                true => Grant {
-                    resource: Resource::Workspace { root: root.clone() },
-                    ..grant
-                },
-                false => grant,
-            });
-        let grants = grants.collect();
-        Ok((root, grants))
-    }
-}
-
-/// A call that waits for the person; forgotten when dropped.
-pub(crate) struct Waiter {
-    inner: Arc<Inner>,
-    call: CallId,
-    notify: Arc<Notify>,
-}
-
-impl Waiter {
-    /// Waits until an answer was given since this was made or last waited.
-    pub(crate) async fn notified(&self) {
-        self.notify.notified().await;
-    }
-}
-
-impl Drop for Waiter {
-    fn drop(&mut self) {
-        let mut waiters = self
-            .inner
-            .waiters
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        waiters.remove(&self.call);
     }
 }
