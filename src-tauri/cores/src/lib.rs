@@ -7,4 +7,6 @@ mod local;
 
 pub use bench::{Row, measure};
 pub use fitness::{Fitness, Fits, fitness};
+pub use steward_engine::KvFormat;
+
 pub use local::{LoadState, LocalCore, Source};

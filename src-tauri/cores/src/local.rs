@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use steward_engine::{Engine, EngineError, GenerateRequest, LoadOptions, Prompt};
+use steward_engine::{Engine, EngineError, GenerateRequest, KvFormat, LoadOptions, Prompt};
 use steward_kernel::provider::{
     Cancel, ChatReply, ChatRequest, Constraint, CoreInfo, Finish, Generation, LlmCore, Message,
     Resumption, Role, TokenSink,
@@ -30,6 +30,8 @@ pub struct Source {
     pub context: u32,
     /// Threads to compute with; the machine's cores where absent.
     pub threads: Option<usize>,
+    /// What keys and values are kept as.
+    pub kv_format: KvFormat,
 }
 
 /// How loading goes.
@@ -86,6 +88,7 @@ impl Loader {
         let options = LoadOptions {
             threads: self.source.threads,
             context: Some(self.source.context as usize),
+            kv_format: self.source.kv_format,
             ..LoadOptions::default()
         };
         let on_load = Arc::clone(&self.on_load);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use steward_cores::{LoadState, LocalCore, Source};
+use steward_cores::{KvFormat, LoadState, LocalCore, Source};
 use steward_kernel::provider::{
     Cancel, ChatReply, ChatRequest, Constraint, Finish, LlmCore, Message, Progress, Resumption,
     Role, Sampling, TokenSink,
@@ -28,6 +28,7 @@ fn core(file: Result<PathBuf, SysError>) -> (LocalCore, States) {
         file,
         context: 8_192,
         threads: None,
+        kv_format: KvFormat::default(),
     };
     let core = LocalCore::new(source, move |state| told.lock().unwrap().push(state));
     (core, states)

@@ -9,7 +9,7 @@ use crate::folder::Folder;
 use crate::generate::{Batch, Grammars, PrefixCache, Prompt};
 use crate::gguf::{Gguf, GgufError};
 use crate::info::ModelInfo;
-use crate::kv::{POSITIONS, Pages};
+use crate::kv::{KvFormat, POSITIONS, Pages};
 use crate::memory::available_memory;
 use crate::model::{Config, Model};
 use crate::open::Opened;
@@ -32,6 +32,8 @@ pub struct LoadOptions {
     /// Bytes of keys and values to hold at most, those that are only kept for later included; by
     /// default 512 MiB, or what one whole context takes where that is more.
     pub kv_bytes: Option<u64>,
+    /// What keys and values are kept as.
+    pub kv_format: KvFormat,
     /// Bytes of memory that the weights may take; by default what the machine has left.
     pub memory: Option<u64>,
 }
@@ -124,7 +126,7 @@ impl Engine {
         }
         let pool = Pool::new(threads).map_err(open)?;
         let batch = Batch::start().map_err(open)?;
-        let loaded = Loaded::new(opened, pool, batch, options.kv_bytes, told);
+        let loaded = Loaded::new(opened, pool, batch, options, told);
         let mut loaded = loaded.map_err(|source| EngineError::Model {
             path: path.to_owned(),
             source,
@@ -286,7 +288,7 @@ impl Loaded {
         opened: Opened,
         pool: Pool,
         batch: Batch,
-        kv_bytes: Option<u64>,
+        options: &LoadOptions,
         told: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Self, GgufError> {
         let Opened {
@@ -296,8 +298,9 @@ impl Loaded {
             tokenizer,
             template,
         } = opened;
-        let shape = config.kv_shape();
-        let bytes = kv_bytes.unwrap_or_else(|| {
+        let shape = config.kv_shape(options.kv_format);
+        info.token_bytes = shape.token_bytes();
+        let bytes = options.kv_bytes.unwrap_or_else(|| {
             let pages = config.context.div_ceil(POSITIONS) as u64;
             KV_BYTES.max(pages.saturating_mul(shape.page_bytes() as u64))
         });

@@ -1,5 +1,5 @@
 use crate::gguf::{Gguf, GgufError};
-use crate::kv::POSITIONS;
+use crate::kv::KvFormat;
 use crate::memory::BESIDES;
 use crate::model::Config;
 
@@ -60,7 +60,7 @@ impl ModelInfo {
             layers: config.layers,
             width: config.width,
             bytes: file.size() as u64,
-            token_bytes: (config.kv_shape().page_bytes() / POSITIONS) as u64,
+            token_bytes: config.kv_shape(KvFormat::F16).token_bytes(),
             chat: file.find_str("tokenizer.chat_template")?.is_some(),
             threads: 0,
             instructions: "",

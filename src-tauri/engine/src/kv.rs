@@ -4,7 +4,7 @@
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::kernels::{Isa, store_halves};
+use crate::kernels::{Cell, Isa, as_bytes, store_halves};
 
 /// Positions of a page.
 pub(crate) const POSITIONS: usize = 16;
@@ -12,22 +12,46 @@ pub(crate) const POSITIONS: usize = 16;
 /// Bytes of pages that nobody holds and that are kept for whoever needs one next.
 const SPARE_BYTES: usize = 16 << 20;
 
+/// What keys and values are kept as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum KvFormat {
+    /// Half precision.
+    #[default]
+    F16,
+    /// Eight bits, with a scale for each key and value of a head: about half the memory, and a text
+    /// that may differ.
+    Q8,
+}
+
 /// The sizes that fix a cache's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KvShape {
     pub(crate) layers: usize,
     pub(crate) heads: usize,
     pub(crate) head_len: usize,
+    pub(crate) format: KvFormat,
 }
 
 impl KvShape {
-    /// Halves that one head of one layer takes in a page, for K or for V.
-    fn head_halves(self) -> usize {
-        POSITIONS * self.head_len
+    /// Halves that the elements of K or V of one head of one layer take in a page.
+    fn element_halves(self) -> usize {
+        let elements = POSITIONS * self.head_len;
+        match self.format {
+            KvFormat::F16 => elements,
+            KvFormat::Q8 => elements / 2,
+        }
+    }
+
+    /// Halves that K or V of one head of one layer takes in a page, with what scales it has.
+    fn side_halves(self) -> usize {
+        match self.format {
+            KvFormat::F16 => self.element_halves(),
+            KvFormat::Q8 => self.element_halves() + 2 * POSITIONS,
+        }
     }
 
     fn page_halves(self) -> usize {
-        self.layers * self.heads * 2 * self.head_halves()
+        self.layers * self.heads * 2 * self.side_halves()
     }
 
     /// Bytes of a page.
@@ -35,44 +59,65 @@ impl KvShape {
         self.page_halves() * size_of::<u16>()
     }
 
+    /// Bytes that a position takes.
+    pub(crate) fn token_bytes(self) -> u64 {
+        (self.page_bytes() / POSITIONS) as u64
+    }
+
     /// Bytes that [`KvShape::pack`] appends for `count` positions.
     pub(crate) fn packed_bytes(self, count: usize) -> usize {
         self.page_bytes() / POSITIONS * count
     }
 
-    /// The rows of a page that hold its first `count` positions.
+    /// The bytes of a page that hold its first `count` positions, row by row.
     fn rows(self, count: usize) -> impl Iterator<Item = Range<usize>> {
-        let halves = self.head_halves();
+        let element = match self.format {
+            KvFormat::F16 => 2,
+            KvFormat::Q8 => 1,
+        };
+        let (elements, side) = (2 * self.element_halves(), 2 * self.side_halves());
+        let scales = move |at: usize| {
+            let scales = at + elements..at + elements + 4 * count;
+            std::iter::once(scales).filter(move |_| elements < side)
+        };
         (0..self.layers * self.heads).flat_map(move |head| {
-            let keys = 2 * head * halves;
-            let values = keys + halves;
-            let key_rows = (keys..values)
-                .step_by(POSITIONS)
-                .map(move |at| at..at + count);
-            key_rows.chain(std::iter::once(values..values + count * self.head_len))
+            let keys = 2 * head * side;
+            let values = keys + side;
+            let key_rows = (keys..keys + elements)
+                .step_by(POSITIONS * element)
+                .map(move |at| at..at + count * element);
+            let value_rows = values..values + count * self.head_len * element;
+            key_rows
+                .chain(scales(keys))
+                .chain(std::iter::once(value_rows))
+                .chain(scales(values))
         })
     }
 
     /// Appends the first `count` positions of a page, and nothing of the others.
     pub(crate) fn pack(self, page: &PageMemory, count: usize, out: &mut Vec<u8>) {
+        let bytes: &[u8] = bytemuck::cast_slice(page);
         for row in self.rows(count) {
-            out.extend(page[row].iter().flat_map(|half| half.to_le_bytes()));
+            out.extend_from_slice(&bytes[row]);
         }
     }
 
     /// Writes what [`KvShape::pack`] gave into the first `count` positions of a page.
-    fn unpack(self, packed: &[u8], count: usize, page: &mut PageMemory) {
-        let mut packed = packed.as_chunks::<2>().0.iter();
+    fn unpack(self, mut packed: &[u8], count: usize, page: &mut PageMemory) {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(page);
         for row in self.rows(count) {
-            for (half, bytes) in page[row].iter_mut().zip(&mut packed) {
-                *half = u16::from_le_bytes(*bytes);
-            }
+            let Some((found, rest)) = packed.split_at_checked(row.len()) else {
+                return;
+            };
+            bytes[row].copy_from_slice(found);
+            packed = rest;
         }
     }
 }
 
 /// Keys and values of [`POSITIONS`] positions, by layer and head: K as `[head_len][POSITIONS]`, then
-/// V as `[POSITIONS][head_len]`.
+/// V as `[POSITIONS][head_len]`, each with a float for each position behind it where elements are of
+/// eight bits.
 pub(crate) type Page = Arc<PageMemory>;
 
 /// The memory of a page; it goes back to where it came from.
@@ -182,7 +227,7 @@ impl Pages {
     }
 }
 
-/// Keys and values of the positions seen so far, in half precision.
+/// Keys and values of the positions seen so far.
 ///
 /// A clone shares all pages; a shared page is copied before it is written.
 #[derive(Debug, Clone)]
@@ -258,46 +303,99 @@ impl KvCache {
         self.len += count;
     }
 
-    fn head_start(&self, layer: usize, head: usize) -> usize {
-        (layer * self.shape().heads + head) * 2 * self.shape().head_halves()
+    /// Where K or V of a head begins in a page, in halves.
+    fn start(&self, (layer, head): (usize, usize), side: Side) -> usize {
+        let sides = 2 * (layer * self.shape().heads + head) + side as usize;
+        sides * self.shape().side_halves()
     }
 
     /// Writes a reserved position's key and value; `scratch` holds `head_len` halves.
     pub(crate) fn write(
         &mut self,
         isa: Isa,
-        (layer, head): (usize, usize),
+        place: (usize, usize),
         position: usize,
         key: &[f32],
         value: &[f32],
         scratch: &mut [u16],
     ) {
-        let start = self.head_start(layer, head);
-        let (halves, head_len) = (self.shape().head_halves(), self.shape().head_len);
+        let shape = self.shape();
+        let (start, side) = (self.start(place, Side::Keys), shape.side_halves());
+        let (elements, at) = (shape.element_halves(), position % POSITIONS);
         // `reserve` has made the page unique, so this copies nothing.
         let page = Arc::make_mut(&mut self.own[position / POSITIONS]);
-        let (keys, values) = page[start..start + 2 * halves].split_at_mut(halves);
-        let at = position % POSITIONS;
-        store_halves(isa, key, scratch);
-        for (row, key) in keys.chunks_exact_mut(POSITIONS).zip(scratch) {
-            row[at] = *key;
+        let (keys, values) = page[start..start + 2 * side].split_at_mut(side);
+        match shape.format {
+            KvFormat::F16 => {
+                store_halves(isa, key, scratch);
+                put_column(keys, at, scratch);
+                store_halves(
+                    isa,
+                    value,
+                    &mut values[at * shape.head_len..][..shape.head_len],
+                );
+            }
+            KvFormat::Q8 => {
+                let (keys, key_scales) = keys.split_at_mut(elements);
+                let (values, value_scales) = values.split_at_mut(elements);
+                let bytes = &mut bytemuck::cast_slice_mut::<u16, i8>(scratch)[..shape.head_len];
+                put_scale(key_scales, at, as_bytes(isa, key, bytes));
+                put_column(bytemuck::cast_slice_mut(keys), at, bytes);
+                let values: &mut [i8] = bytemuck::cast_slice_mut(values);
+                let value_bytes = &mut values[at * shape.head_len..][..shape.head_len];
+                put_scale(value_scales, at, as_bytes(isa, value, value_bytes));
+            }
         }
-        store_halves(isa, value, &mut values[at * head_len..][..head_len]);
     }
 
-    /// K of a page as `[head_len][POSITIONS]`.
-    pub(crate) fn keys(&self, (layer, head): (usize, usize), page: usize) -> &[u16] {
-        &self.own[page][self.head_start(layer, head)..][..self.shape().head_halves()]
+    /// K of a page as `[head_len][POSITIONS]`, or V as `[POSITIONS][head_len]`. `C` is what the
+    /// format's elements are.
+    pub(crate) fn elements<C: Cell>(&self, place: (usize, usize), side: Side, page: usize) -> &[C] {
+        let halves = &self.own[page][self.start(place, side)..][..self.shape().element_halves()];
+        bytemuck::cast_slice(halves)
     }
 
-    /// V of a page as `[POSITIONS][head_len]`.
-    pub(crate) fn values(&self, (layer, head): (usize, usize), page: usize) -> &[u16] {
-        let halves = self.shape().head_halves();
-        &self.own[page][self.head_start(layer, head) + halves..][..halves]
+    /// What the keys or values of a page's positions are multiplied by; `None` where they are as they
+    /// are kept.
+    pub(crate) fn scales(
+        &self,
+        place: (usize, usize),
+        side: Side,
+        page: usize,
+    ) -> Option<[f32; POSITIONS]> {
+        if self.shape().format == KvFormat::F16 {
+            return None;
+        }
+        let start = self.start(place, side) + self.shape().element_halves();
+        let halves = self.own[page][start..][..2 * POSITIONS].as_chunks::<2>().0;
+        Some(std::array::from_fn(|at| {
+            let [low, high] = halves[at];
+            f32::from_bits(u32::from(high) << 16 | u32::from(low))
+        }))
     }
 
     /// The pages that hold positions `of`.
     pub(crate) fn pages(&self, of: Range<usize>) -> &[Page] {
         &self.own[of.start / POSITIONS..of.end.div_ceil(POSITIONS)]
     }
+}
+
+/// Keys or values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Side {
+    Keys,
+    Values,
+}
+
+fn put_column<C: Copy>(rows: &mut [C], at: usize, column: &[C]) {
+    for (row, element) in rows.chunks_exact_mut(POSITIONS).zip(column) {
+        row[at] = *element;
+    }
+}
+
+/// A float lies in two halves, the lower one first.
+fn put_scale(scales: &mut [u16], at: usize, scale: f32) {
+    let bits = scale.to_bits();
+    scales[2 * at] = bits as u16;
+    scales[2 * at + 1] = (bits >> 16) as u16;
 }

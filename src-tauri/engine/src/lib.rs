@@ -41,5 +41,6 @@ pub use generate::{
 };
 pub use gguf::GgufError;
 pub use info::ModelInfo;
+pub use kv::KvFormat;
 pub use memory::available_memory;
 pub use text::{Message, Role};

@@ -15,19 +15,23 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 use steward_engine::{
-    Cancel, Constraint, Engine, EngineError, Finish, GenerateRequest, LoadOptions, Progress,
-    Prompt, Sampling,
+    Cancel, Constraint, Engine, EngineError, Finish, GenerateRequest, KvFormat, LoadOptions,
+    Progress, Prompt, Sampling,
 };
 
 use tiny::{Field, File, Grain, Kind};
 
 fn load(file: &File) -> Engine {
+    load_with(file, KvFormat::F16)
+}
+
+fn load_with(file: &File, kv_format: KvFormat) -> Engine {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
     std::fs::write(&path, file.bytes()).unwrap();
     let options = LoadOptions {
         threads: Some(1),
-        context: None,
+        kv_format,
         ..LoadOptions::default()
     };
     Engine::load(&path, &options).unwrap()
@@ -157,7 +161,13 @@ fn forged_snapshots_make_no_panic() {
 
 #[test]
 fn a_restored_generation_goes_on_with_the_same_tokens() {
-    let (engine, other) = (tiny(), tiny());
+    for format in [KvFormat::F16, KvFormat::Q8] {
+        let file = File::new(Kind::Q8_0, Grain::Eight);
+        goes_on_with_the_same_tokens(&load_with(&file, format), &load_with(&file, format));
+    }
+}
+
+fn goes_on_with_the_same_tokens(engine: &Engine, other: &Engine) {
     for request in requests() {
         let mut expected = None;
         engine
@@ -166,7 +176,7 @@ fn a_restored_generation_goes_on_with_the_same_tokens() {
             .unwrap();
         let expected = expected.unwrap();
         for quantum in 0..5 {
-            let snapshot = snapshot(&engine, &request, quantum);
+            let snapshot = snapshot(engine, &request, quantum);
             let mut session = other.restore(request.clone(), &snapshot).unwrap();
             let ended = session.run(None, &Cancel::new(), &Cancel::new(), &mut |_| ());
             let Progress::Done(out) = ended.unwrap() else {
@@ -208,6 +218,8 @@ fn a_snapshot_goes_with_its_model_and_its_request_only() {
         assert!(refusal(&other, request, &whole).contains("of another model"));
     }
     tiny().restore(request.clone(), &whole).unwrap();
+    let other_format = load_with(&File::new(Kind::Q8_0, Grain::Eight), KvFormat::Q8);
+    assert!(refusal(&other_format, request, &whole).contains("of another request"));
     let change = |change: fn(&mut GenerateRequest)| {
         let mut request = request.clone();
         change(&mut request);

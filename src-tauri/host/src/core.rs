@@ -8,12 +8,13 @@ use steward_kernel::{Code, SysError};
 use tokio::sync::broadcast;
 
 use crate::models::Chosen;
+use crate::settings::Config;
 use crate::surface::{Event, Problem};
 
 /// The local engine for a model; loading is told as events.
 pub(crate) fn open(
     model: &Chosen,
-    threads: Option<usize>,
+    config: &Config,
     events: &broadcast::Sender<Event>,
 ) -> Arc<dyn LlmCore> {
     let source = Source {
@@ -24,7 +25,8 @@ pub(crate) fn open(
             hint: problem.hint,
         }),
         context: model.context,
-        threads,
+        threads: config.threads,
+        kv_format: config.kv_format(),
     };
     let (name, events) = (model.name.clone(), events.clone());
     Arc::new(LocalCore::new(source, move |state| {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use steward_cores::KvFormat;
 use steward_kernel::Retention;
 use steward_kernel::budget::Budget;
 use steward_kernel::escape::shown as escape_line;
@@ -46,6 +47,9 @@ pub(crate) struct Config {
     /// Threads of the local engine; the machine's cores where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) threads: Option<usize>,
+    /// What the local engine keeps of the tokens it has read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kv_cache: Option<KvCache>,
     #[serde(default, skip_serializing_if = "SchedulerConfig::is_empty")]
     scheduler: SchedulerConfig,
     /// What a run may use where nothing tighter is said.
@@ -55,6 +59,14 @@ pub(crate) struct Config {
     approvals: ApprovalsConfig,
     #[serde(default, skip_serializing_if = "JournalConfig::is_empty")]
     journal: JournalConfig,
+}
+
+/// `kv_cache`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum KvCache {
+    F16,
+    Q8,
 }
 
 /// `[approvals]`.
@@ -169,6 +181,13 @@ impl Config {
 
     pub(crate) fn budget(&self) -> Budget {
         self.budget
+    }
+
+    pub(crate) fn kv_format(&self) -> KvFormat {
+        match self.kv_cache {
+            None | Some(KvCache::F16) => KvFormat::F16,
+            Some(KvCache::Q8) => KvFormat::Q8,
+        }
     }
 
     /// Milliseconds that an approval waits for an answer; for ever where absent.

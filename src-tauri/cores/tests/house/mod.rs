@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use steward_cores::{LocalCore, Source};
+use steward_cores::{KvFormat, LocalCore, Source};
 use steward_kernel::capability::workspace_defaults;
 use steward_kernel::provider::{
     Change, ChatRequest, Clock, Digest, FileBytes, FileStat, Files, Listing, Message, PathState,
@@ -28,6 +28,7 @@ pub(crate) fn core() -> Arc<LocalCore> {
         file: Ok(default_model()),
         context: 8_192,
         threads: None,
+        kv_format: KvFormat::default(),
     };
     Arc::new(LocalCore::new(source, |_| {}))
 }

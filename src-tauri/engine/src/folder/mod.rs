@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::error::EngineError;
 use crate::gguf::GgufError;
 use crate::info::ModelInfo;
-use crate::kv::POSITIONS;
+use crate::kv::KvFormat;
 use crate::model::{Config, Source, Stored};
 use crate::text::ChatTemplate;
 use crate::text::Tokenizer;
@@ -144,7 +144,7 @@ impl Folder {
             parameters: parameters.fold(0, u64::saturating_add),
             layers: config.layers,
             width: config.width,
-            token_bytes: (config.kv_shape().page_bytes() / POSITIONS) as u64,
+            token_bytes: config.kv_shape(KvFormat::F16).token_bytes(),
             bytes: self.shards.iter().map(|shard| shard.size() as u64).sum(),
             chat: false,
             threads: 0,

@@ -12,6 +12,7 @@ pub(super) fn request_digest(
 ) -> [u8; DIGEST] {
     let mut all = Writer::default();
     all.number(engine.info().context);
+    all.number(engine.pages().shape().format as usize);
     all.ids(prompt);
     all.bytes(&(request.max_tokens as u64).to_le_bytes());
     all.sampling(&request.sampling);

@@ -253,12 +253,13 @@ mod tests {
 
     use super::*;
     use crate::kernels::Isa;
-    use crate::kv::KvShape;
+    use crate::kv::{KvFormat, KvShape};
 
     const SHAPE: KvShape = KvShape {
         layers: 1,
         heads: 1,
         head_len: 16,
+        format: KvFormat::F16,
     };
 
     fn extend(sequence: &mut Sequence, tokens: &[u32]) {

@@ -60,7 +60,7 @@ impl State {
         let pages = HeldPages::of(&sequences);
         out.number(pages.list.len());
         for (page, count) in &pages.list {
-            let shape = self.engine.model().config.kv_shape();
+            let shape = self.engine.pages().shape();
             out.number(*count);
             shape.pack(page, *count, &mut out.0);
         }
@@ -397,7 +397,7 @@ impl<'a> Reader<'a> {
     }
 
     fn pages(&mut self, engine: &Engine) -> Result<Vec<(Page, usize)>, EngineError> {
-        let shape = engine.model().config.kv_shape();
+        let shape = engine.pages().shape();
         let most = engine.info().context.div_ceil(POSITIONS) * super::MAX_BEAMS;
         let mut pages = Vec::new();
         for _ in 0..self.number(most)? {

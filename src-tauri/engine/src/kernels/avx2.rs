@@ -5,6 +5,7 @@
 use std::arch::x86_64::*;
 
 use super::activations::ActBlock;
+use super::cell::Cell;
 use super::layout::{BLOCK, TILE};
 use super::{TileOut, portable};
 
@@ -61,7 +62,7 @@ fn half_strip<const Q: usize, const W: usize>(
         let row = b[index * stride..][..8 * W].as_chunks::<8>().0;
         let values = a.map(|a| _mm256_set1_ps(a[index]));
         for (lane, row) in row.iter().enumerate() {
-            let row = load_half_row(row);
+            let row = load_cells(row);
             for (sums, value) in sums.iter_mut().zip(values) {
                 sums[lane] = _mm256_fmadd_ps(value, row, sums[lane]);
             }
@@ -76,17 +77,21 @@ fn half_strip<const Q: usize, const W: usize>(
 
 /// Two pages at once where few queries would leave the multipliers waiting for their own sums.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn page_scores<const Q: usize>(a: [&[f32]; Q], pages: &[&[u16]], out: [&mut [f32]; Q]) {
+pub(super) fn page_scores<C: Cell, const Q: usize>(
+    a: [&[f32]; Q],
+    pages: &[&[C]],
+    out: [&mut [f32]; Q],
+) {
     let mut out = out.map(|out| out.as_chunks_mut::<TILE>().0);
     let mut at = 0;
     if Q <= 3 {
         while at + 2 <= pages.len() {
-            scores_of::<Q, 2>(a, [pages[at], pages[at + 1]], at, &mut out);
+            scores_of::<C, Q, 2>(a, [pages[at], pages[at + 1]], at, &mut out);
             at += 2;
         }
     }
     while at < pages.len() {
-        scores_of::<Q, 1>(a, [pages[at]], at, &mut out);
+        scores_of::<C, Q, 1>(a, [pages[at]], at, &mut out);
         at += 1;
     }
 }
@@ -94,9 +99,9 @@ pub(super) fn page_scores<const Q: usize>(a: [&[f32]; Q], pages: &[&[u16]], out:
 /// The scores of `P` pages, from page `at` on.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn scores_of<const Q: usize, const P: usize>(
+fn scores_of<C: Cell, const Q: usize, const P: usize>(
     a: [&[f32]; Q],
-    pages: [&[u16]; P],
+    pages: [&[C]; P],
     at: usize,
     out: &mut [&mut [[f32; TILE]]; Q],
 ) {
@@ -108,7 +113,7 @@ fn scores_of<const Q: usize, const P: usize>(
         let mut rows = [[_mm256_setzero_ps(); 2]; P];
         for (halves, page) in rows.iter_mut().zip(&pages) {
             for (half, row) in halves.iter_mut().zip(page[index].as_chunks::<8>().0) {
-                *half = load_half_row(row);
+                *half = load_cells(row);
             }
         }
         for (sums, a) in sums.iter_mut().zip(&a) {
@@ -130,20 +135,20 @@ fn scores_of<const Q: usize, const P: usize>(
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn page_sums<const Q: usize>(
+pub(super) fn page_sums<C: Cell, const Q: usize>(
     a: [&[f32]; Q],
-    pages: &[&[u16]],
+    pages: &[&[C]],
     mut out: [&mut [f32]; Q],
 ) {
     let mut at = 0;
     if Q <= 3 {
         while at + 32 <= out[0].len() {
-            sums_of::<Q, 4>(a, pages, at, &mut out);
+            sums_of::<C, Q, 4>(a, pages, at, &mut out);
             at += 32;
         }
     }
     while at + 16 <= out[0].len() {
-        sums_of::<Q, 2>(a, pages, at, &mut out);
+        sums_of::<C, Q, 2>(a, pages, at, &mut out);
         at += 16;
     }
 }
@@ -151,9 +156,9 @@ pub(super) fn page_sums<const Q: usize>(
 /// `8 * W` elements of [`page_sums`], from element `at` on.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn sums_of<const Q: usize, const W: usize>(
+fn sums_of<C: Cell, const Q: usize, const W: usize>(
     a: [&[f32]; Q],
-    pages: &[&[u16]],
+    pages: &[&[C]],
     at: usize,
     out: &mut [&mut [f32]; Q],
 ) {
@@ -173,7 +178,7 @@ fn sums_of<const Q: usize, const W: usize>(
                 .iter_mut()
                 .zip(row[at..at + 8 * W].as_chunks::<8>().0)
             {
-                *half = load_half_row(row);
+                *half = load_cells(row);
             }
             for (sums, terms) in sums.iter_mut().zip(&terms) {
                 let value = _mm256_set1_ps(terms[index]);
@@ -307,9 +312,9 @@ pub(super) fn load_halves(bytes: &[u8; 16]) -> __m256 {
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn load_half_row(halves: &[u16; 8]) -> __m256 {
-    // SAFETY: the reference covers the 16 bytes; the load needs no alignment.
-    _mm256_cvtph_ps(unsafe { _mm_loadu_si128(halves.as_ptr().cast()) })
+fn load_cells<C: Cell>(row: &[C; 8]) -> __m256 {
+    // SAFETY: this function has the features.
+    unsafe { C::eight(row) }
 }
 
 #[inline]

@@ -4,6 +4,7 @@
 
 use std::arch::x86_64::*;
 
+use super::cell::Cell;
 use super::layout::TILE;
 
 #[inline]
@@ -17,7 +18,11 @@ pub(super) fn store(sums: __m512) -> [f32; TILE] {
 
 /// Four pages at once: their sums and rows stay in registers.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
-pub(super) fn page_scores<const Q: usize>(a: [&[f32]; Q], pages: &[&[u16]], out: [&mut [f32]; Q]) {
+pub(super) fn page_scores<C: Cell, const Q: usize>(
+    a: [&[f32]; Q],
+    pages: &[&[C]],
+    out: [&mut [f32]; Q],
+) {
     let mut out = out.map(|out| out.as_chunks_mut::<TILE>().0);
     let mut at = 0;
     while let Some(four) = pages[at..].first_chunk::<4>() {
@@ -32,9 +37,9 @@ pub(super) fn page_scores<const Q: usize>(a: [&[f32]; Q], pages: &[&[u16]], out:
 /// The scores of `P` pages, from page `at` on.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
-fn scores_of<const Q: usize, const P: usize>(
+fn scores_of<C: Cell, const Q: usize, const P: usize>(
     a: [&[f32]; Q],
-    pages: [&[u16]; P],
+    pages: [&[C]; P],
     at: usize,
     out: &mut [&mut [[f32; TILE]]; Q],
 ) {
@@ -45,7 +50,7 @@ fn scores_of<const Q: usize, const P: usize>(
     for index in 0..inner {
         let mut rows = [_mm512_setzero_ps(); P];
         for (row, page) in rows.iter_mut().zip(&pages) {
-            *row = load_half_row(&page[index]);
+            *row = load_cells(&page[index]);
         }
         for (sums, a) in sums.iter_mut().zip(&a) {
             let value = _mm512_set1_ps(a[index]);
@@ -62,16 +67,20 @@ fn scores_of<const Q: usize, const P: usize>(
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
-pub(super) fn page_sums<const Q: usize>(a: [&[f32]; Q], pages: &[&[u16]], out: [&mut [f32]; Q]) {
+pub(super) fn page_sums<C: Cell, const Q: usize>(
+    a: [&[f32]; Q],
+    pages: &[&[C]],
+    out: [&mut [f32]; Q],
+) {
     let len = out[0].len() / TILE;
     let mut out = out.map(|out| out.as_chunks_mut::<TILE>().0);
     let mut at = 0;
     while at + 4 <= len {
-        sums_of::<Q, 4>(a, pages, at, &mut out);
+        sums_of::<C, Q, 4>(a, pages, at, &mut out);
         at += 4;
     }
     while at < len {
-        sums_of::<Q, 1>(a, pages, at, &mut out);
+        sums_of::<C, Q, 1>(a, pages, at, &mut out);
         at += 1;
     }
 }
@@ -79,9 +88,9 @@ pub(super) fn page_sums<const Q: usize>(a: [&[f32]; Q], pages: &[&[u16]], out: [
 /// `16 * W` elements of [`page_sums`], from the `at`th sixteen on.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
-fn sums_of<const Q: usize, const W: usize>(
+fn sums_of<C: Cell, const Q: usize, const W: usize>(
     a: [&[f32]; Q],
-    pages: &[&[u16]],
+    pages: &[&[C]],
     at: usize,
     out: &mut [&mut [[f32; TILE]]; Q],
 ) {
@@ -97,14 +106,14 @@ fn sums_of<const Q: usize, const W: usize>(
         let a = a.map(|a| &a[first..last]);
         let rows = page.as_chunks::<TILE>().0.chunks_exact(len);
         for (index, row) in rows.take(last - first).enumerate() {
-            let row: &[_; W] = row[at..at + W]
+            let row: &[[C; TILE]; W] = row[at..at + W]
                 .as_chunks::<W>()
                 .0
                 .first()
-                .unwrap_or(&[[0; TILE]; W]);
+                .unwrap_or(&[[C::zeroed(); TILE]; W]);
             let mut halves = [_mm512_setzero_ps(); W];
             for (half, row) in halves.iter_mut().zip(row) {
-                *half = load_half_row(row);
+                *half = load_cells(row);
             }
             for (sums, a) in sums.iter_mut().zip(&a) {
                 let value = _mm512_set1_ps(a[index]);
@@ -123,9 +132,9 @@ fn sums_of<const Q: usize, const W: usize>(
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
-fn load_half_row(halves: &[u16; TILE]) -> __m512 {
-    // SAFETY: the reference covers the 32 bytes; the load needs no alignment.
-    _mm512_cvtph_ps(unsafe { _mm256_loadu_si256(halves.as_ptr().cast()) })
+fn load_cells<C: Cell>(row: &[C; TILE]) -> __m512 {
+    // SAFETY: this function has the features.
+    unsafe { C::sixteen(row) }
 }
 
 #[inline]

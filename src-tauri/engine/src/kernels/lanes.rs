@@ -139,6 +139,34 @@ compiled_twice! {
 }
 
 compiled_twice! {
+    /// `values[i] *= factors[i]`.
+    pub(crate) fn times_each(values: &mut [f32], factors: &[f32]) {
+        for (value, factor) in values.iter_mut().zip(factors) {
+            *value *= factor;
+        }
+    }
+}
+
+compiled_twice! {
+    /// Whole numbers from -127 to 127 that stand for values, and what they are multiplied by: NaN
+    /// where a value is not finite.
+    pub(crate) fn as_bytes(values: &[f32], out: &mut [i8]) -> f32 {
+        let mut peak = 0.0f32;
+        let mut sum = 0.0;
+        for value in values {
+            peak = peak.max(value.abs());
+            sum += value * 0.0;
+        }
+        let inverse = if peak > 1e-30 { 127.0 / peak } else { 0.0 };
+        for (out, value) in out.iter_mut().zip(values) {
+            *out = (value * inverse).round_ties_even() as i8;
+        }
+        // Not finite: infinity times nought is not nought.
+        if sum == 0.0 { peak / 127.0 } else { f32::NAN }
+    }
+}
+
+compiled_twice! {
     /// The sum of `exp(logit - peak)`.
     pub(crate) fn weight_sum(logits: &[f32], peak: f32) -> f32 {
         let mut sums = [0.0f32; LANES];

@@ -14,6 +14,7 @@ mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod avx512_quants;
 mod blocks;
+mod cell;
 mod lanes;
 mod layout;
 mod portable;
@@ -23,9 +24,10 @@ mod tests;
 use bytemuck::cast_slice;
 
 pub(crate) use activations::{Activations, PanelsOf, WIDE};
+pub(crate) use cell::Cell;
 pub(crate) use lanes::{
-    add_times, geglu, gelu, layer_norm, quantise, rms_norm, softmax_terms, store_halves, swiglu,
-    weight_sum,
+    add_times, as_bytes, geglu, gelu, layer_norm, quantise, rms_norm, softmax_terms, store_halves,
+    swiglu, times_each, weight_sum,
 };
 pub(crate) use layout::{
     Expanded, Format, Matrix, TILE, pack_matrix, packed_bytes, read_row, wide_float,
@@ -234,12 +236,12 @@ pub(crate) fn half_product<const Q: usize>(
     by_isa!(isa, half_product(a, b, stride, out));
 }
 
-/// `out[q][16 * p + j] = sum over i of a[q][i] * pages[p][16 * i + j]` with `pages` in half
-/// precision, adding in the order of `i`: what vectors give with the keys of some pages.
-pub(crate) fn page_scores<const Q: usize>(
+/// `out[q][16 * p + j] = sum over i of a[q][i] * pages[p][16 * i + j]`, adding in the order of `i`:
+/// what vectors give with the keys of some pages.
+pub(crate) fn page_scores<C: Cell, const Q: usize>(
     isa: Isa,
     a: [&[f32]; Q],
-    pages: &[&[u16]],
+    pages: &[&[C]],
     out: [&mut [f32]; Q],
 ) {
     let inner = a[0].len();
@@ -249,13 +251,12 @@ pub(crate) fn page_scores<const Q: usize>(
     by_isa!(isa, wide page_scores(a, pages, out));
 }
 
-/// `out[q][j] += sum over p and i of a[q][16 * p + i] * pages[p][i * len + j]` with `pages` in half
-/// precision, adding in that order: values of some pages, weighted. `len`, a multiple of 16, is the
-/// length of every `out[q]`.
-pub(crate) fn page_sums<const Q: usize>(
+/// `out[q][j] += sum over p and i of a[q][16 * p + i] * pages[p][i * len + j]`, adding in that
+/// order: values of some pages, weighted. `len`, a multiple of 16, is the length of every `out[q]`.
+pub(crate) fn page_sums<C: Cell, const Q: usize>(
     isa: Isa,
     a: [&[f32]; Q],
-    pages: &[&[u16]],
+    pages: &[&[C]],
     out: [&mut [f32]; Q],
 ) {
     let (inner, len) = (a[0].len(), out[0].len());

@@ -6,6 +6,7 @@ use super::activations::ActBlock;
 use super::blocks::{
     Block, K4Block, K5Block, K6Block, Nibbles, Q4Block, Q4Centred, Q5Block, Q5Centred, Q8Block,
 };
+use super::cell::Cell;
 use super::layout::{BLOCK, Expanded, TILE};
 
 #[inline(always)]
@@ -144,27 +145,40 @@ pub(super) fn half_product<const Q: usize>(
     out: [&mut [f32]; Q],
 ) {
     for (a, out) in a.into_iter().zip(out) {
-        for (&a, b) in a.iter().zip(b.chunks(stride)) {
-            for (out, &b) in out.iter_mut().zip(b) {
-                *out = a.mul_add(burn::tensor::f16::from_bits(b).to_f32(), *out);
-            }
+        cell_product(a, b, stride, out);
+    }
+}
+
+/// `out[j] += sum over i of a[i] * b[i * stride + j]`.
+fn cell_product<C: Cell>(a: &[f32], b: &[C], stride: usize, out: &mut [f32]) {
+    for (&a, b) in a.iter().zip(b.chunks(stride)) {
+        for (out, &b) in out.iter_mut().zip(b) {
+            *out = a.mul_add(b.wide(), *out);
         }
     }
 }
 
-pub(super) fn page_scores<const Q: usize>(a: [&[f32]; Q], pages: &[&[u16]], out: [&mut [f32]; Q]) {
+pub(super) fn page_scores<C: Cell, const Q: usize>(
+    a: [&[f32]; Q],
+    pages: &[&[C]],
+    out: [&mut [f32]; Q],
+) {
     for (a, out) in a.into_iter().zip(out) {
         out.fill(0.0);
         for (page, out) in pages.iter().zip(out.as_chunks_mut::<TILE>().0) {
-            half_product([a], page, TILE, [out]);
+            cell_product(a, page, TILE, out);
         }
     }
 }
 
-pub(super) fn page_sums<const Q: usize>(a: [&[f32]; Q], pages: &[&[u16]], out: [&mut [f32]; Q]) {
+pub(super) fn page_sums<C: Cell, const Q: usize>(
+    a: [&[f32]; Q],
+    pages: &[&[C]],
+    out: [&mut [f32]; Q],
+) {
     for (a, out) in a.into_iter().zip(out) {
         for (a, page) in a.chunks(TILE).zip(pages) {
-            half_product([a], page, out.len(), [&mut *out]);
+            cell_product(a, page, out.len(), out);
         }
     }
 }

@@ -1,5 +1,5 @@
 use crate::gguf::{Gguf, GgufError};
-use crate::kv::KvShape;
+use crate::kv::{KvFormat, KvShape};
 
 /// Sizes beyond these are not of any model this engine could run, and keep products in range.
 pub(crate) const MAX_LAYERS: u32 = 1024;
@@ -226,11 +226,12 @@ impl Config {
         })
     }
 
-    pub(crate) fn kv_shape(&self) -> KvShape {
+    pub(crate) fn kv_shape(&self, format: KvFormat) -> KvShape {
         KvShape {
             layers: self.layers,
             heads: self.kv_heads,
             head_len: self.head_len,
+            format,
         }
     }
 

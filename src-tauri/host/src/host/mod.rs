@@ -116,7 +116,7 @@ impl Host {
         let events = broadcast::channel(4096).0;
         let files: Arc<dyn Files> =
             Arc::new(WorkspaceFiles::open(paths.blobs())?.with_private(paths.data.clone()));
-        let core = core::open(&model, config.threads, &events);
+        let core = core::open(&model, &config, &events);
         let snapshots = FileSnapshots::open(paths.snapshots())
             .map_err(|e| unusable(&paths, Problem::new("unavailable", e.to_string())))?;
         let providers = Providers {

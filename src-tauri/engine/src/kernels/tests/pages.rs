@@ -49,58 +49,95 @@ proptest! {
     fn page_products_agree(
         count in 1usize..10, cut in 0usize..16, strips in 1usize..9, seed: u64,
     ) {
-        fn check<const Q: usize>(count: usize, cut: usize, len: usize, seed: u64) {
-            let mut random = Random(seed);
-            let mut halves = |count: usize| -> Vec<u16> {
-                random.floats(count).iter().map(|v| f16::from_f32(*v).to_bits()).collect()
-            };
-            let memory: Vec<Vec<u16>> = (0..count).map(|_| halves(16 * len)).collect();
-            let pages: Vec<&[u16]> = memory.iter().map(|page| &page[..]).collect();
-            let whole: Vec<u16> = memory.concat();
-            let vectors: Vec<_> = (0..Q).map(|_| random.floats(len)).collect();
-            let terms: Vec<_> = (0..Q).map(|_| random.floats(16 * count - cut)).collect();
-            fn slices<const Q: usize>(of: &mut [Vec<f32>]) -> [&mut [f32]; Q] {
-                let mut each = of.iter_mut();
-                std::array::from_fn(|_| &mut each.next().unwrap()[..])
-            }
-            let run = |isa| {
-                let mut scores = vec![vec![9.0; 16 * count]; Q];
-                let mut sums = vec![vec![0.25; len]; Q];
-                page_scores(isa, std::array::from_fn(|q| &vectors[q][..]), &pages, slices::<Q>(&mut scores));
-                page_sums(isa, std::array::from_fn(|q| &terms[q][..]), &pages, slices::<Q>(&mut sums));
-                (scores, sums)
-            };
-            let (scores, sums) = run(Isa::detect());
-            let (plain_scores, plain_sums) = run(Isa::Portable);
-            assert_eq!((bits(&scores), bits(&sums)), (bits(&plain_scores), bits(&plain_sums)));
-            // The values of pages one after another are one matrix, which the other kernel takes.
-            let mut expected = vec![vec![0.25; len]; Q];
-            half_product(
-                Isa::Portable,
-                std::array::from_fn(|q| &terms[q][..]),
-                &whole,
-                len,
-                slices::<Q>(&mut expected),
-            );
-            assert_eq!(bits(&sums), bits(&expected));
-            for (page, memory) in memory.iter().enumerate() {
-                let mut expected = vec![vec![0.0; 16]; Q];
-                half_product(
-                    Isa::Portable,
-                    std::array::from_fn(|q| &vectors[q][..]),
-                    memory,
-                    16,
-                    slices::<Q>(&mut expected),
-                );
-                for (scores, expected) in scores.iter().zip(&expected) {
-                    assert_eq!(&scores[16 * page..][..16], &expected[..]);
-                }
+        let len = 16 * strips;
+        let mut random = Random(seed);
+        let floats = random.floats(16 * len * count);
+        let halves: Vec<u16> = floats.iter().map(|v| f16::from_f32(*v).to_bits()).collect();
+        let bytes: Vec<i8> = floats.iter().map(|v| (v * 100.0) as i8).collect();
+        check_pages::<_, 1>(&halves, (count, cut, len), seed);
+        check_pages::<_, 2>(&halves, (count, cut, len), seed);
+        check_pages::<_, 3>(&halves, (count, cut, len), seed);
+        check_pages::<_, 6>(&halves, (count, cut, len), seed);
+        check_pages::<_, 1>(&bytes, (count, cut, len), seed);
+        check_pages::<_, 2>(&bytes, (count, cut, len), seed);
+        check_pages::<_, 3>(&bytes, (count, cut, len), seed);
+        check_pages::<_, 6>(&bytes, (count, cut, len), seed);
+    }
+
+    #[test]
+    fn bytes_stand_for_values_within_half_a_step(len in 1usize..9, seed: u64) {
+        let values = Random(seed).floats(16 * len);
+        let peak = values.iter().fold(0f32, |peak, value| peak.max(value.abs()));
+        for isa in Isa::all() {
+            let mut bytes = vec![0; values.len()];
+            let scale = as_bytes(isa, &values, &mut bytes);
+            let expected = as_bytes(Isa::Portable, &values, &mut vec![0; values.len()]);
+            assert_eq!(scale.to_bits(), expected.to_bits());
+            for (value, byte) in values.iter().zip(&bytes) {
+                assert!((value - f32::from(*byte) * scale).abs() <= peak / 253.0, "{value} {byte}");
             }
         }
-        let len = 16 * strips;
-        check::<1>(count, cut, len, seed);
-        check::<2>(count, cut, len, seed);
-        check::<3>(count, cut, len, seed);
-        check::<6>(count, cut, len, seed);
+    }
+}
+
+#[test]
+fn what_is_not_finite_stays_so_as_bytes() {
+    for isa in Isa::all() {
+        for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let values = [1.0, odd, 2.0, 0.0];
+            assert!(as_bytes(isa, &values, &mut [0; 4]).is_nan(), "{odd}");
+        }
+        assert_eq!(as_bytes(isa, &[0.0; 4], &mut [1; 4]), 0.0);
+    }
+}
+
+/// Compares the products of vectors with pages, and of weights with pages, with sums in their order.
+fn check_pages<C: Cell, const Q: usize>(
+    memory: &[C],
+    (count, cut, len): (usize, usize, usize),
+    seed: u64,
+) {
+    let pages: Vec<&[C]> = memory.chunks_exact(16 * len).collect();
+    let mut random = Random(seed);
+    let vectors: Vec<_> = (0..Q).map(|_| random.floats(len)).collect();
+    let terms: Vec<_> = (0..Q).map(|_| random.floats(16 * count - cut)).collect();
+    fn slices<const Q: usize>(of: &mut [Vec<f32>]) -> [&mut [f32]; Q] {
+        let mut each = of.iter_mut();
+        std::array::from_fn(|_| &mut each.next().unwrap()[..])
+    }
+    let run = |isa| {
+        let mut scores = vec![vec![9.0; 16 * count]; Q];
+        let mut sums = vec![vec![0.25; len]; Q];
+        let of = |q: usize| &vectors[q][..];
+        page_scores(
+            isa,
+            std::array::from_fn(of),
+            &pages,
+            slices::<Q>(&mut scores),
+        );
+        let of = |q: usize| &terms[q][..];
+        page_sums(isa, std::array::from_fn(of), &pages, slices::<Q>(&mut sums));
+        (scores, sums)
+    };
+    let (scores, sums) = run(Isa::Portable);
+    for isa in Isa::all() {
+        let (found_scores, found_sums) = run(isa);
+        assert_eq!(bits(&found_scores), bits(&scores), "{}", isa.name());
+        assert_eq!(bits(&found_sums), bits(&sums), "{}", isa.name());
+    }
+    for q in 0..Q {
+        for position in 0..16 * count {
+            let page = pages[position / 16];
+            let expected = (0..len).fold(0.0f32, |sum, at| {
+                vectors[q][at].mul_add(page[16 * at + position % 16].wide(), sum)
+            });
+            assert_eq!(scores[q][position].to_bits(), expected.to_bits());
+        }
+        for at in 0..len {
+            let expected = terms[q].iter().enumerate().fold(0.25f32, |sum, (i, term)| {
+                term.mul_add(pages[i / 16][i % 16 * len + at].wide(), sum)
+            });
+            assert_eq!(sums[q][at].to_bits(), expected.to_bits());
+        }
     }
 }
