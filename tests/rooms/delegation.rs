@@ -7,10 +7,9 @@ use steward_kernel::syscall::{CapabilityInfo, Privilege};
 use steward_kernel::{Code, ProcessState};
 
 use crate::bed::{
-    Bed, NOON, Person, approve, at, clock, codes, files, of, read, results, sleep, spawn, until,
-    wait_for, with, write,
+    Bed, NOON, Person, approve, codes, read, results, sleep, spawn, until, wait_for, write,
 };
-use crate::rights::{beside_files, constraints, files};
+use crate::rights::{beside_files, files, of_the_child};
 use crate::stand_ins::StandInClock;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

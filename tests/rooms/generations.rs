@@ -6,16 +6,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use steward_kernel::capability::Resource;
 use steward_kernel::provider::Snapshots;
 use steward_kernel::scheduler::PolicyChoice;
 use steward_kernel::syscall::Module;
 use steward_kernel::{Code, Kernel, KernelEvent, MemorySnapshots, Pid, SysError, Urgency};
 
-use crate::bed::{
-    Bed, NOON, Person, approve, at, codes, of, results, sleep, spawn, until, wait_for, with,
-};
-use crate::scripted_core::{BYTES, Desk, Scripted, text_of};
+use crate::bed::{Bed, NOON, Person, approve, codes, results, sleep, spawn, until, wait_for};
+use crate::scripted_core::{BYTES, Desk, Scripted, next, text_of};
 use crate::stand_ins::StandInClock;
 
 fn said(content: &str, tokens: u32) -> Value {

@@ -5,8 +5,8 @@ use steward_kernel::human::{Answer, EffectKind, NewPolicy, Place, Policy, Scope,
 use steward_kernel::{Code, Kernel, Pid, Taken};
 
 use crate::bed::{
-    Bed, NOON, Person, approve, chat, codes, delete, life, of, read, rename, results, rows, sleep,
-    spawn, with, write,
+    Bed, NOON, Person, approve, chat, codes, delete, read, rename, results, rows, sleep, spawn,
+    write,
 };
 
 /// A scope in a workspace.
@@ -227,7 +227,7 @@ async fn each_policy_says_to_each_action_in_its_scope_what_it_says() {
     }
 }
 
-async fn rows_with(kernel: &Kernel, pid: Pid, words: &str) -> usize {
+pub(crate) async fn rows_with(kernel: &Kernel, pid: Pid, words: &str) -> usize {
     let all = rows(kernel, Some(pid)).await;
     all.iter().filter(|row| row.detail.contains(words)).count()
 }

@@ -4,12 +4,11 @@
 use serde_json::{Value, json};
 use steward_kernel::capability::{Constraints, Grant, Resource, Right, Stance, Status};
 use steward_kernel::human::EffectKind;
-use steward_kernel::syscall::Module;
 use steward_kernel::{Code, Kernel, Pid, Taken};
 
 use crate::bed::{
-    Bed, NOON, Person, approve, clock, codes, delete, life, mkdir, of, outcomes, read, rename,
-    results, spawn, undo, wait_for, with, write,
+    Bed, NOON, Person, approve, codes, delete, mkdir, outcomes, read, rename, results, spawn, undo,
+    wait_for, write,
 };
 use crate::stand_ins::{Results, StandInClock};
 
@@ -271,7 +270,7 @@ async fn uses_are_counted_down_the_chain_and_no_more_than_granted() {
 }
 
 /// The results of a child that a parent's call waited for.
-fn of_the_child(results: &Results, call: usize) -> Results {
+pub(crate) fn of_the_child(results: &Results, call: usize) -> Results {
     let exit = results[call].clone().unwrap();
     serde_json::from_str(exit["answer"].as_str().unwrap()).unwrap()
 }

@@ -70,7 +70,7 @@ impl Desk {
     }
 
     /// Waits until so many tokens have been made in all.
-    async fn makes(&self, tokens: usize) {
+    pub(crate) async fn makes(&self, tokens: usize) {
         until("a token", async || self.made() >= tokens).await;
     }
 }
@@ -82,7 +82,7 @@ fn first_state(request: &ChatRequest) -> u64 {
     })
 }
 
-fn next(state: u64) -> u64 {
+pub(crate) fn next(state: u64) -> u64 {
     state
         .wrapping_mul(6_364_136_223_846_793_005)
         .wrapping_add(1_442_695_040_888_963_407)

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use steward_kernel::human::{Answer, Approval};
 use steward_kernel::{Code, Kernel, KernelEvent, Pid, ProcessState, Taken};
 
-use crate::bed::{Bed, NOON, Person, at, codes, of, read, results, spawn, until, with, write};
+use crate::bed::{Bed, NOON, Person, codes, read, results, spawn, until, wait_for, write};
+use crate::policies::rows_with;
 use crate::stand_ins::StandInClock;
 
 /// Waits until a process has asked and somebody sleeps for it.

@@ -3,16 +3,11 @@
 //! A provider only executes: it decides nothing about rights, approvals or order. The kernel has
 //! checked the capability and holds the approval before it calls [`Files::apply`].
 
-use std::path::Path;
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 
 use crate::audit::chain::{Head, Sealed};
-use crate::context::text;
 use crate::error::SysError;
 
 mod core;

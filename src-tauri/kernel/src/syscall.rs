@@ -17,7 +17,7 @@ pub use self::files::*;
 pub use self::outside::*;
 pub use self::person::*;
 pub use self::rights::*;
-use crate::capability::{Explanation, Grant, Status};
+use crate::capability::Explanation;
 use crate::checkpoint::{
     CheckpointCreate, CheckpointDetail, CheckpointDiff, CheckpointDiffer, CheckpointFork,
     CheckpointInfo, CheckpointInspect, CheckpointList, CheckpointReplay, CheckpointRestore,

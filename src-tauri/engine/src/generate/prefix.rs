@@ -253,7 +253,7 @@ mod tests {
 
     use super::*;
     use crate::kernels::Isa;
-    use crate::kv::{KvFormat, KvShape};
+    use crate::kv::{KvFormat, KvShape, Side};
 
     const SHAPE: KvShape = KvShape {
         layers: 1,
@@ -280,7 +280,10 @@ mod tests {
     fn stored(sequence: &Sequence) -> Vec<u32> {
         (0..sequence.cache.len())
             .map(|position| {
-                let page = sequence.cache.values((0, 0), position / POSITIONS);
+                let page =
+                    sequence
+                        .cache
+                        .elements::<u16>((0, 0), Side::Values, position / POSITIONS);
                 let half = page[position % POSITIONS * 16];
                 burn::tensor::f16::from_bits(half).to_f32() as u32
             })

@@ -106,13 +106,8 @@ fn sums_of<C: Cell, const Q: usize, const W: usize>(
         let a = a.map(|a| &a[first..last]);
         let rows = page.as_chunks::<TILE>().0.chunks_exact(len);
         for (index, row) in rows.take(last - first).enumerate() {
-            let row: &[[C; TILE]; W] = row[at..at + W]
-                .as_chunks::<W>()
-                .0
-                .first()
-                .unwrap_or(&[[C::zeroed(); TILE]; W]);
             let mut halves = [_mm512_setzero_ps(); W];
-            for (half, row) in halves.iter_mut().zip(row) {
+            for (half, row) in halves.iter_mut().zip(&row[at..at + W]) {
                 *half = load_cells(row);
             }
             for (sums, a) in sums.iter_mut().zip(&a) {

@@ -14,6 +14,7 @@ use super::Config;
 use super::forward::{Outcome, Runtime, Step};
 use super::source::Source;
 use super::weights::{Layout, Weights};
+use crate::arena::Arena;
 use crate::encoder::Encoding;
 use crate::error::{EngineError, guard};
 use crate::gguf::GgufError;

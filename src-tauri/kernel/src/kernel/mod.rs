@@ -4,29 +4,24 @@ mod inner;
 mod setup;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, broadcast};
 
 use crate::audit::verify::Verification;
 use crate::audit::{self, Format, JournalQuery, JournalRow, Retention, Span};
-use crate::budget::{Budget, Ledger, Used};
-use crate::capability::{Capability, Grant, Resource};
-use crate::context::{ContextLoad, Contexts, MemorySnapshots};
+use crate::budget::Ledger;
+use crate::context::{ContextLoad, Contexts};
 use crate::error::{Code, SysError};
 use crate::event::{KernelEvent, Step};
-use crate::executor::{self, Executor, TokioExecutor};
+use crate::executor;
 use crate::human::{Question, Standing};
-use crate::image::Image;
 use crate::journal::{CallId, CommitHook, Journal, NewProcess};
 use crate::live::Live;
-use crate::outside::{Network, Random, Shell, SystemRandom};
 use crate::primitive::step_state;
-use crate::process::{Pid, ProcessInfo, ProcessState, RunId};
-use crate::program::Program;
-use crate::provider::{Clock, Files, LlmCore, NoWitness, Snapshots, Witness};
+use crate::process::{Pid, ProcessInfo, RunId};
 use crate::scheduler::{ModuleLoad, PolicyChoice, Scheduler};
 use crate::syscall::{Exit, Module};
 

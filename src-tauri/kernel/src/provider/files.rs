@@ -1,6 +1,7 @@
 //! A person's files, as the kernel needs them.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

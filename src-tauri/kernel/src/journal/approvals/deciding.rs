@@ -1,14 +1,15 @@
 //! How an approval ends: by an answer, or because its time is over.
 
-use super::super::calls::{CallId, CallState, place, set_call};
+use super::super::calls::{CallId, place};
 use super::super::capabilities::issue;
 use super::super::processes::set_process;
 use super::super::{Audit, Row, Tx, append, failed, from_json};
-use super::{Answered, ApprovalState, Decision, already, approval};
+use super::{Answered, ApprovalRow, ApprovalState, Decision, already, approval};
 use crate::capability::{Grant, Now, Resource, Right};
 use crate::error::{Code, SysError};
 use crate::human::{self, Answer, Approval, NewPolicy, Policy};
 use crate::process::ProcessState;
+use crate::provider::Digest;
 
 pub(super) fn decide(
     tx: &Tx<'_>,
@@ -116,7 +117,7 @@ fn always(
         scope: offer.scope,
         policy: Policy::AlwaysAllow,
     };
-    super::standing::stand(tx, &new, &offer.words, by, now.wall_ms)
+    super::super::standing::stand(tx, &new, &offer.words, by, now.wall_ms)
 }
 
 /// Ends the wait for an answer, as a refusal that says so.

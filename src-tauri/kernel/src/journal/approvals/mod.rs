@@ -8,15 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use deciding::{decide, expire};
 
-use super::calls::{At, CallId, CallState, place, set_call};
-use super::capabilities::issue;
+use super::calls::{At, CallId, CallState, set_call};
 use super::processes::set_process;
-use super::{Audit, Journal, Row, Tx, append, failed, from_json, from_word, to_json};
-use crate::capability::{CapabilityId, Grant, Lease, Now, Resource, Right, Steady};
+use super::{Journal, Tx, append, failed, from_json, from_word, to_json};
+use crate::capability::{CapabilityId, Lease, Now, Steady};
 use crate::error::{Code, SysError};
-use crate::human::{self, Answer, Approval, NewPolicy, Policy, Question};
+use crate::human::{self, Answer, Approval};
 use crate::process::{Pid, ProcessState};
-use crate::provider::Digest;
 
 /// Where an approval stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
